@@ -1,0 +1,39 @@
+# Everything happens in .venv; each stamp in it says what has been installed already.
+VENV  := .venv
+PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3,$(shell command -v $(p) 2>/dev/null)))
+BIN   := $(VENV)/bin
+
+.PHONY: demo test slow lint types bench ptx corpus docs floors clean
+
+demo: $(VENV)/.run
+	$(BIN)/teeny run softmax_triton
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto
+
+slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto -m slow
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "teeny needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 2; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "the venv module is missing (on Debian: apt install python3-venv)"; exit 2; }
+	@touch $@
+
+$(VENV)/.run: $(VENV)/.python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev --editable .
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

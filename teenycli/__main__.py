@@ -1,0 +1,7 @@
+"""``python -m teenycli``."""
+
+from __future__ import annotations
+
+from teenycli.cli import main
+
+main()
