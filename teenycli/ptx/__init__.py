@@ -1,0 +1,19 @@
+"""Reading PTX: text to :class:`~teenycli.ptx.model.Module`, and bodies to :class:`~teenycli.ptx.model.Code`.
+
+Knows nothing of devices, click, rich or numpy. What is heavy (the instruction table, bodies) is imported when asked for.
+"""
+
+from __future__ import annotations
+
+from teenycli.ptx.files import read_source
+from teenycli.ptx.model import Code, Function, Module, Source
+from teenycli.ptx.outline import outline
+
+__all__ = ["Code", "Function", "Module", "Source", "code_of", "outline", "read_source"]
+
+
+def code_of(module: Module, function: Function) -> Code:
+    """The body of ``function``, parsed and resolved (cached). Raises TeenyError "syntax" and its kin, with places."""
+    from teenycli.ptx.resolve import resolve
+
+    return resolve(module, function)

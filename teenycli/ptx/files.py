@@ -1,0 +1,64 @@
+"""PTX files as text. May import ``errors`` and ``ptx.model``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from teenycli.errors import Place, TeenyError
+from teenycli.ptx.model import Source
+
+STDIN = "-"
+_MAGIC = {b"\x7fELF": "a cubin (ELF)", b"\x50\xed\x55\xba": "a fatbin", b"PK\x03\x04": "a zip archive", b"BC\xc0\xde": "LLVM bitcode"}
+
+
+def read_source(path: str | Path) -> Source:
+    """The text of a PTX file, or of standard input for ``-``; NUL bytes at the end are dropped.
+
+    Raises TeenyError: ``file-not-found``, ``not-a-file``, ``unreadable``, ``not-ptx`` (binary content, empty).
+    """
+    name = "<stdin>" if str(path) == STDIN else str(path)
+    data = sys.stdin.buffer.read() if str(path) == STDIN else _read(Path(path))
+    stripped = data.rstrip(b"\0") if data.endswith(b"\0") else data
+    del data
+    where = Place(name)
+    for magic, what in _MAGIC.items():
+        if stripped.startswith(magic):
+            raise TeenyError("not-ptx", f"this is {what}, not PTX text", where=where, hint="give the .ptx text")
+    if not stripped.strip():
+        raise TeenyError("not-ptx", "the file is empty", where=where)
+    nul = stripped.find(b"\0")
+    if nul >= 0:
+        raise TeenyError("not-ptx", f"binary data, not PTX text: a NUL byte at offset {nul}", where=where)
+    try:
+        return Source(name, stripped.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        # Comments and strings may hold any 8-bit text; what is not ASCII elsewhere is a syntax error later.
+        if stripped.lstrip()[:1] in (b".", b"/", b"#"):
+            return Source(name, stripped.decode("latin-1"))
+        raise TeenyError(
+            "not-ptx", f"binary data, not PTX text: byte {error.object[error.start]:#04x} at offset {error.start}", where=where
+        ) from None
+
+
+def _read(path: Path) -> bytes:
+    where = Place(str(path))
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        near = _neighbours(path)
+        raise TeenyError("file-not-found", "there is no such file", where=where, hint=near) from None
+    except IsADirectoryError:
+        raise TeenyError("not-a-file", "this is a directory, not a file", where=where) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise TeenyError("unreadable", f"cannot read the file: {reason}", where=where) from None
+
+
+def _neighbours(path: Path) -> str | None:
+    from teenycli.errors import did_you_mean
+
+    try:
+        return did_you_mean(path.name, [p.name for p in path.parent.glob("*.ptx")])
+    except (OSError, ValueError):
+        return None

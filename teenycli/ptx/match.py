@@ -1,0 +1,295 @@
+"""Which form of the instruction table an instruction is, or why it is none.
+
+The rules for operand types are those that ptxas applies (PTX ISA, "Type Checking and Operand Size"): an untyped
+(.b) instruction type takes any register of its width, an integer type takes .b, .u and .s registers, a floating-point type .b and
+.f; constants are floating-point where the type is, else integers.
+
+May import ``ptx.isa``, ``ptx.lexer``, ``ptx.model``, ``ptx.syntax``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from teenycli.errors import did_you_mean
+from teenycli.ptx.isa import PARTS, Form, OperandSpec, Role, forms_of, register_type, rows
+from teenycli.ptx.lexer import Cursor
+from teenycli.ptx.model import (
+    Float,
+    Int,
+    Label,
+    Mem,
+    Module,
+    Operand,
+    Pair,
+    Reg,
+    Special,
+    Symbol,
+    Table,
+    Variable,
+    Vec,
+    type_width,
+)
+from teenycli.ptx.specials import SHRINKABLE, SPECIALS, VECTOR_SPECIALS
+from teenycli.ptx.syntax import RawOp
+
+Candidate = tuple[Form, Mapping[str, str]]
+
+_VECTOR_LENGTHS = {"v2": 2, "v4": 4, "v8": 8}
+#: How a complaint about the number of operands begins.
+_COUNT = "takes"
+_GENERIC_MEMORY = frozenset({"ld", "ldu", "st", "atom", "red"})
+
+
+@lru_cache(maxsize=4096)
+def candidates(opcode: str, modifiers: tuple[str, ...]) -> tuple[Candidate, ...]:
+    """The forms of ``opcode`` that take these modifiers, with the modifiers named."""
+    found = []
+    for form in forms_of(opcode):
+        mods = form.match(modifiers)
+        if mods is not None:
+            found.append((form, mods))
+    return tuple(found)
+
+
+class Matcher:
+    """Matches the instructions of one body; errors go through its cursor."""
+
+    def __init__(self, cursor: Cursor, module: Module) -> None:
+        self.cursor = cursor
+        self.wide_addresses = module.address_size == 64
+
+    def match(
+        self, raw: RawOp, given: tuple[Operand | None, ...]
+    ) -> tuple[Form, Mapping[str, str], tuple[Operand | None, ...]]:
+        """The form, its named modifiers, and the operands: as given, but for a vector of one in a scalar's place.
+
+        Raises TeenyError ``unknown-opcode``, ``bad-modifier`` or ``bad-operand``.
+        """
+        found = candidates(raw.opcode, raw.modifiers)
+        if not found:
+            self._fail_modifiers(raw)
+        problem: str | None = None
+        for form, mods in found:
+            operands = _unwrapped(form, mods, given)
+            why = self._mismatch(form, mods, operands)
+            if why is None:
+                return form, mods, operands
+            # The first form's complaint, unless a later one got as far as the operands' kinds.
+            if problem is None or (problem.startswith(_COUNT) and not why.startswith(_COUNT)):
+                problem = why
+        spelled = ".".join((raw.opcode, *raw.modifiers))
+        self.cursor.fail_at(raw.start, f"'{spelled}' {problem}", id="bad-operand")
+
+    def _fail_modifiers(self, raw: RawOp) -> None:
+        forms = forms_of(raw.opcode)
+        if not forms:
+            self.cursor.fail_at(
+                raw.start, f"unknown instruction '{raw.opcode}'", did_you_mean(raw.opcode, rows()), id="unknown-opcode"
+            )
+        known = {choice for form in forms for slot in form.modifiers for choice in slot.choices}
+        for modifier in raw.modifiers:
+            if modifier not in known:
+                self.cursor.fail_at(
+                    raw.start, f"'{raw.opcode}' takes no '.{modifier}'", did_you_mean(modifier, known), id="bad-modifier"
+                )
+        given = "".join(f".{m}" for m in raw.modifiers) or "none"
+        texts = "; ".join(form.text for form in forms[:4]) + ("; …" if len(forms) > 4 else "")
+        self.cursor.fail_at(
+            raw.start, f"the modifiers of '{raw.opcode}' make no form of it: {given}", f"forms: {texts}", id="bad-modifier"
+        )
+
+    def _mismatch(self, form: Form, mods: Mapping[str, str], operands: Sequence[Operand | None]) -> str | None:
+        if form.opcode == "call":
+            return None
+        places = form.place(mods, len(operands))
+        if places is None:
+            return f"{_COUNT} {_count_of(form, mods)}, not {len(operands)}"
+        for index, (place, operand) in enumerate(zip(places, operands, strict=True)):
+            why = self._operand(form, mods, form.operands[place], operand)
+            if why is not None:
+                return f"does not take its operand {index + 1}: {why}"
+        return None
+
+    def _operand(self, form: Form, mods: Mapping[str, str], spec: OperandSpec, operand: Operand | None) -> str | None:
+        if spec.role is Role.ADDRESS:
+            return self._address(form, mods, spec, operand)
+        if spec.role is Role.LABEL:
+            return None if isinstance(operand, Label) else "a label is wanted"
+        if spec.role is Role.TABLE:
+            return None if isinstance(operand, Table) else "a table of targets is wanted"
+        kind = form.type_of(spec, mods)
+        if isinstance(operand, Pair):
+            return _pair(kind, spec, operand)
+        if spec.pair:
+            return "a pair 'd|p' is wanted"
+        length = _VECTOR_LENGTHS.get(mods.get("vec", "")) if spec.vector == "vec" else spec.count
+        if spec.vector == "braces" or length is not None:
+            packed = form.operands[0].type == "any" or form.operands[-1].type == "any"
+            if form.opcode == "mov" and packed and isinstance(operand, Vec):
+                return _packing(mods["type"], operand)
+            return _vector(kind, spec, operand, length)
+        return _scalar(kind, spec, operand)
+
+    def _address(self, form: Form, mods: Mapping[str, str], spec: OperandSpec, operand: Operand | None) -> str | None:
+        if not isinstance(operand, Mem):
+            return "an address in brackets is wanted"
+        if operand.part is not None and (spec.part is None or not PARTS[spec.part].fullmatch(operand.part)):
+            return f"it takes no '.{operand.part}' after the address"
+        needed = sum(not coord.optional for coord in spec.coords)
+        if not needed <= len(operand.coords) <= len(spec.coords):
+            return f"its address takes {needed or 'no'} coordinates after a comma, not {len(operand.coords)}"
+        for coord, given in zip(spec.coords, operand.coords, strict=False):
+            why = self._operand(form, mods, coord, given)
+            if why is not None:
+                return why
+        if isinstance(operand.base, Reg) and form.opcode in _GENERIC_MEMORY and self.wide_addresses:
+            space, held = mods.get("space"), operand.base.register
+            if space in (None, "global") and type_width(held.type) == 32:
+                return f"'{held.name}' is .{held.type}, but a {space or 'generic'} address has 64 bits"
+        return None
+
+
+
+def _unwrapped(
+    form: Form, mods: Mapping[str, str], operands: tuple[Operand | None, ...]
+) -> tuple[Operand | None, ...]:
+    """``ld.global.b32 {%r1}, [%rd1]`` is how Triton writes a scalar."""
+    if not any(isinstance(operand, Vec) and len(operand.items) == 1 for operand in operands):
+        return operands
+    places = form.place(mods, len(operands))
+    if places is None:
+        return operands
+    return tuple(
+        operand.items[0]
+        if isinstance(operand, Vec) and len(operand.items) == 1 and not _is_vector(form.operands[place], mods)
+        else operand
+        for place, operand in zip(places, operands, strict=True)
+    )
+
+
+def _is_vector(spec: OperandSpec, mods: Mapping[str, str]) -> bool:
+    return spec.vector == "braces" or (spec.vector == "vec" and "vec" in mods)
+
+
+def _count_of(form: Form, mods: Mapping[str, str]) -> str:
+    counts = [n for n in range(len(form.operands) + 1) if form.place(mods, n) is not None]
+    wanted = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{wanted} operand{'s' if counts[-1] != 1 else ''}"
+
+
+def _pair(kind: str | None, spec: OperandSpec, pair: Pair) -> str | None:
+    if spec.pair is None:
+        return "it takes no pair 'd|p'"
+    why = _scalar(kind, spec, pair.first)
+    if why is not None:
+        return why
+    if pair.second is None:
+        return None if spec.second_sink else "'_' cannot stand after '|' here"
+    if not isinstance(pair.second, Reg) or pair.second.register.type != "pred":
+        return "what follows '|' must be a predicate"
+    return None
+
+
+def _vector(kind: str | None, spec: OperandSpec, operand: Operand | None, length: int | None) -> str | None:
+    if isinstance(operand, Reg) and operand.register.vector > 1 and operand.part is None:
+        held = operand.register.vector
+        return None if length in (None, held) else f"'{operand.register.name}' has {held} elements, not {length}"
+    if isinstance(operand, Special) and spec.special and operand.part is None:
+        return None
+    if not isinstance(operand, Vec):
+        return "a vector in braces is wanted"
+    if length is not None and len(operand.items) != length:
+        return f"a vector of {length} is wanted, not of {len(operand.items)}"
+    for item in operand.items:
+        why = None if item is None else _scalar(kind, spec, item)
+        if why is not None:
+            return why
+    return None
+
+
+def _scalar(kind: str | None, spec: OperandSpec, operand: Operand | None) -> str | None:
+    if operand is None:
+        return None if spec.sink else "'_' cannot stand here"
+    if isinstance(operand, Reg):
+        return _register(kind, spec, operand)
+    if spec.role is Role.DST:
+        return "its result needs a register"
+    if isinstance(operand, Int | Float):
+        return _constant(kind, operand)
+    if isinstance(operand, Special):
+        return _special(kind, spec, operand)
+    if isinstance(operand, Symbol):
+        is_variable = isinstance(operand.target, Variable)
+        if spec.special or (spec.address and is_variable):
+            return None
+        return f"the address of '{operand.target.name}' must be moved to a register first"
+    return {
+        Mem: "a register or a constant is wanted, not an address",
+        Vec: "it takes no vector",
+        Label: "a label is no value",
+        Table: "a table of targets is no value",
+    }.get(type(operand), "a register or a constant is wanted")
+
+
+def _register(kind: str | None, spec: OperandSpec, operand: Reg) -> str | None:
+    register = operand.register
+    if spec.role is Role.CONST:
+        return f"a constant is wanted, not '{register.name}'"
+    if operand.negated and register.type != "pred" and not spec.negatable:
+        return f"it takes no sign before '{register.name}'"
+    if operand.negated and spec.role is Role.DST:
+        return f"a result cannot be negated: '{register.name}'"
+    if register.vector > 1 and operand.part is None:
+        return f"'{register.name}' is a vector"
+    if register.vector == 1 and operand.part is not None:
+        if spec.part is None or not PARTS[spec.part].fullmatch(operand.part):
+            return f"'{register.name}' has no part '.{operand.part}' here"
+    return None if kind is None else _type_clash(register_type(kind), register.type, register.name, spec.relaxed)
+
+
+def _type_clash(kind: str, held: str, name: str, relaxed: bool) -> str | None:
+    wanted, width = type_width(kind), type_width(held)
+    if wanted is None or width is None:
+        return None
+    clash = f"'{name}' is .{held}, .{kind} is wanted"
+    if "pred" in (kind, held):
+        return None if kind == held else clash
+    if width != wanted and not (relaxed and width > wanted):
+        return clash
+    families = {"u": "bus", "s": "bus", "f": "bf"}.get(kind[0])
+    return None if families is None or held[0] in families else clash
+
+
+def _constant(kind: str | None, constant: Int | Float) -> str | None:
+    if kind is None:
+        return None
+    is_float = kind[0] in "fe" or kind.startswith(("bf", "tf", "ue"))
+    if isinstance(constant, Int):
+        return f"an integer is no .{kind}" if is_float else None
+    if is_float or kind == f"b{constant.width}":
+        return None
+    return f"a floating-point constant is no .{kind}"
+
+
+def _special(kind: str | None, spec: OperandSpec, operand: Special) -> str | None:
+    if not spec.special:
+        return f"'{operand.name}' must be moved to a register first"
+    if operand.name in VECTOR_SPECIALS and operand.part is None:
+        return f"'{operand.name}' needs a component, as in '{operand.name}.x'"
+    if kind is None or kind in SHRINKABLE.get(operand.name, ()):
+        return None
+    return _type_clash(register_type(kind), SPECIALS[operand.name], operand.name, relaxed=False)
+
+
+def _packing(kind: str, vector: Vec) -> str | None:
+    """``mov.b64 d, {a, b}``: equal parts that make up the whole; a part may be ``_``."""
+    whole = type_width(kind)
+    for item in vector.items:
+        if isinstance(item, Reg):
+            part = type_width(item.register.type)
+            if part is not None and part * len(vector.items) != whole:
+                held = item.register
+                return f"{len(vector.items)} parts such as '{held.name}' (.{held.type}) make no .{kind}"
+    return None

@@ -1,0 +1,103 @@
+"""What can be known of a body by searching its text: names it mentions, shared memory it declares.
+
+This is how ``entries`` answers without parsing bodies. May import ``ptx.lexer``, ``ptx.declarations``, ``ptx.model``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from teenycli.ptx.declarations import variables
+from teenycli.ptx.lexer import SKIP, Cursor
+from teenycli.ptx.model import Function, Module, Space, Variable
+
+#: ``.shared`` as a declaration has it: blank after, and nothing of an opcode before.
+_DECLARATION = re.compile(r"(?<![\w.:])\.shared(?=[\s/])")
+_BODY_CALL = re.compile(r"\bcall\b")
+_COMMENT = re.compile(r"//[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/")
+assert SKIP
+
+
+def mentions(module: Module, function: Function, name: str) -> bool:
+    """Whether the body's text has ``name`` as a whole word outside comments."""
+    body = function.body
+    if body is None:
+        return False
+    text = module.source.text
+    at = text.find(name, body.start, body.end)
+    while at >= 0:
+        end = at + len(name)
+        if not _is_word(text[at - 1]) and not _is_word(text[end]) and not _in_comment(text, body.start, at):
+            return True
+        at = text.find(name, end, body.end)
+    return False
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char in "_$%"
+
+
+def _in_comment(text: str, start: int, at: int) -> bool:
+    line = text.rfind("\n", 0, at) + 1
+    if text.find("//", line, at) >= 0:
+        return True
+    opened = text.rfind("/*", start, at)
+    return opened >= 0 and text.find("*/", opened, at) < 0
+
+
+def reached(module: Module, function: Function) -> list[Function]:
+    """``function`` and the functions with a body whose names its text, or theirs, mentions."""
+    found = [function]
+    if not any(not f.is_entry and f.body is not None for f in module.functions):
+        return found
+    others = [f for f in module.functions if not f.is_entry and f.body is not None and f is not function]
+    for caller in found:  # grows while it is read
+        for callee in [f for f in others if mentions(module, caller, f.name)]:
+            found.append(callee)
+            others.remove(callee)
+    return found
+
+
+def shared_variables(module: Module, function: Function) -> list[Variable]:
+    """The shared variables that ``function`` uses: its own, those of module scope it mentions, and those of the
+    functions it reaches."""
+    held: dict[str, Variable] = {}
+    reach = reached(module, function)
+    for member in reach:
+        for variable in _declared(module, member):
+            held.setdefault(f"{member.name}/{variable.name}", variable)
+    for variable in module.variables:
+        if variable.space is Space.SHARED and any(mentions(module, member, variable.name) for member in reach):
+            held[variable.name] = variable
+    return list(held.values())
+
+
+def _declared(module: Module, function: Function) -> list[Variable]:
+    body = function.body
+    assert body is not None
+    text = module.source.text
+    found: list[Variable] = []
+    # A plain search first: most bodies declare none, and it is several times faster than the expression.
+    at = text.find(".shared ", body.start, body.end)
+    if at < 0 and text.find(".shared\t", body.start, body.end) < 0:
+        return found
+    for match in _DECLARATION.finditer(text, body.start, body.end):
+        if not _in_comment(text, body.start, match.start()):
+            before = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+            cursor = Cursor(module.source, match.end(), module.source.text.count("\n", 0, match.end()) + 1)
+            found += variables(cursor, Space.SHARED, "extern" if ".extern" in before else None)
+    return found
+
+
+def shared_static(module: Module, function: Function) -> int:
+    """Bytes of static shared memory a CTA of ``function`` takes, each variable at its alignment."""
+    total = 0
+    for variable in shared_variables(module, function):
+        if variable.size:
+            total = (total + variable.align - 1) // variable.align * variable.align + variable.size
+    return total
+
+
+def shared_dynamic(module: Module, function: Function) -> bool:
+    """Whether ``function`` uses dynamic shared memory: an extern shared array without a size."""
+    return any(v.linking == "extern" and v.size == 0 for v in shared_variables(module, function))

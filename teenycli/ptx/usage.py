@@ -1,0 +1,248 @@
+"""What a body does with each of its entry's parameters.
+
+Values are followed from ``ld.param`` through copies (mov, cvta, selp, packing) and, as *derived* values, through
+arithmetic, without regard to order. A parameter that is handed to a called function, or whose address is taken, has
+*escaped*: of it nothing negative can be said.
+
+May import the rest of ``ptx``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from teenycli.ptx.isa import OperandSpec, Role
+from teenycli.ptx.model import (
+    Code,
+    Function,
+    Mem,
+    Op,
+    Operand,
+    Pair,
+    Reg,
+    Register,
+    Space,
+    Symbol,
+    Variable,
+    Vec,
+    type_width,
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Load:
+    """One ``ld.param``: offset in the parameter and width in bytes, and the type of the instruction (``f32``)."""
+
+    offset: int
+    size: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Access:
+    """Memory reached through a parameter: ``load``, ``store`` or ``atomic``, the space, the element type."""
+
+    kind: str
+    space: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the body does with one parameter.
+
+    ``pointer``: its value itself is an address (converted by cvta, or in brackets). ``address``: it has a part in
+    the making of one. ``as_float``, ``as_integer``: its value is an operand of an instruction of such a type.
+    """
+
+    loads: tuple[Load, ...] = ()
+    pointer: bool = False
+    address: bool = False
+    as_float: bool = False
+    as_integer: bool = False
+    escaped: bool = False
+    accesses: tuple[Access, ...] = ()
+
+    @property
+    def unused(self) -> bool:
+        return not self.loads and not self.escaped
+
+
+#: Opcodes that pass a value on unchanged.
+_COPIES = frozenset({"mov", "cvta", "selp", "ld", "shfl"})
+_ATOMIC = frozenset({"atom", "red"})
+_MEMORY = frozenset({"ld", "ldu", "st", "atom", "red"})
+#: Arithmetic through which an address may come from a part of it.
+_FORWARD = frozenset({"add", "sub", "mad", "mul", "shl", "shr", "and", "or", "cvt", "min", "max", "bfi", "xor", "prmt"})
+
+Origin = int
+#: Registers, and .param variables of calls and .local spills, that hold values.
+_Holder = Register | str
+
+
+@dataclass(slots=True)
+class _Facts:
+    loads: set[Load]
+    accesses: set[Access]
+    pointer: bool = False
+    address: bool = False
+    as_float: bool = False
+    as_integer: bool = False
+    escaped: bool = False
+
+
+def usage_of(code: Code) -> tuple[Usage, ...]:
+    """The usage of each parameter of ``code``'s function, in order."""
+    flow = _Flow(code)
+    flow.propagate()
+    for op in code.ops:
+        flow.observe(op)
+    return tuple(
+        Usage(
+            tuple(sorted(f.loads)), f.pointer, f.address or f.pointer, f.as_float, f.as_integer, f.escaped,
+            tuple(sorted(f.accesses)),
+        )
+        for f in flow.facts
+    )  # fmt: skip
+
+
+class _Flow:
+    """Which parameters' values each register may hold: exactly (``values``), or as a part (``derived``)."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.params = {id(param): index for index, param in enumerate(code.function.params)}
+        self.facts = [_Facts(set(), set()) for _ in code.function.params]
+        self.values: dict[_Holder, set[Origin]] = defaultdict(set)
+        self.derived: dict[_Holder, set[Origin]] = defaultdict(set)
+
+    def propagate(self) -> None:
+        """To a fixed point: sets only grow, and there are finitely many."""
+        edges = [edge for op in self.code.ops for edge in self._edges(op)]
+        changed = True
+        while changed:
+            changed = False
+            for target, sources, exact in edges:
+                changed |= self._pour(target, sources, exact)
+
+    def _pour(self, target: Register, sources: tuple[Register | int, ...], exact: bool) -> bool:
+        before = len(self.values[target]), len(self.derived[target])
+        for source in sources:
+            if isinstance(source, int):
+                self.values[target].add(source)
+            elif exact:
+                self.values[target] |= self.values[source]
+                self.derived[target] |= self.derived[source]
+            else:
+                self.derived[target] |= self.values[source] | self.derived[source]
+        return before != (len(self.values[target]), len(self.derived[target]))
+
+    def _edges(self, op: Op) -> Iterator[tuple[Register, tuple[Register | int, ...], bool]]:
+        """(target, what flows into it, whether unchanged); a parameter's index where it is loaded."""
+        if not op.operands or op.call is not None:
+            return
+        targets = list(registers_in(op.operands[0]))
+        if op.opcode == "ld":
+            param = self._param_of(op)
+            if param is not None:
+                for target in targets:
+                    yield target, (param,), True
+            return
+        if op.opcode in _COPIES or op.opcode in _FORWARD:
+            sources = tuple(r for operand in op.operands[1:] for r in registers_in(operand))
+            for target in targets:
+                yield target, sources, op.opcode in _COPIES
+
+    def _param_of(self, op: Op) -> int | None:
+        mem = op.operands[1]
+        if isinstance(mem, Mem) and isinstance(mem.base, Variable):
+            return self.params.get(id(mem.base))
+        return None
+
+    # --- facts ---
+
+    def observe(self, op: Op) -> None:
+        """Note what one instruction says of the parameters."""
+        if op.call is not None:
+            for argument in op.call.args:
+                self._escape(argument)
+            return
+        if op.opcode == "ld":
+            self._observe_load(op)
+        places = op.form.place(op.mods, len(op.operands)) or ()
+        for place, operand in zip(places, op.operands, strict=False):
+            self._observe_operand(op, op.form.operands[place], operand)
+
+    def _observe_load(self, op: Op) -> None:
+        param, mem = self._param_of(op), op.operands[1]
+        if param is None or not isinstance(mem, Mem):
+            return
+        size = (type_width(op.mods["type"]) or 8) // 8
+        count = {"v2": 2, "v4": 4, "v8": 8}.get(op.mods.get("vec", ""), 1)
+        for lane in range(count):
+            self.facts[param].loads.add(Load(mem.offset + lane * size, size, op.mods["type"]))
+
+    def _observe_operand(self, op: Op, spec: OperandSpec, operand: Operand | None) -> None:
+        if isinstance(operand, Mem):
+            self._observe_address(op, operand)
+            return
+        if isinstance(operand, Symbol) and isinstance(operand.target, Variable):
+            self._escape(operand)
+        if spec.role is Role.DST:
+            return
+        kind = op.form.type_of(spec, op.mods) or ""
+        for register in registers_in(operand):
+            for origin in self.values[register]:
+                facts = self.facts[origin]
+                if op.opcode == "cvta":
+                    facts.pointer = True
+                elif op.opcode == "st" and op.mods.get("space", "").startswith("param"):
+                    facts.escaped = True
+                elif kind[:1] in ("f", "e") or kind.startswith("bf"):
+                    facts.as_float = True
+                elif kind[:1] in ("u", "s") and op.opcode not in ("mov", "st", "ld"):
+                    facts.as_integer = True
+
+    def _observe_address(self, op: Op, mem: Mem) -> None:
+        if not isinstance(mem.base, Reg):
+            if isinstance(mem.base, Variable) and op.opcode != "ld":
+                index = self.params.get(id(mem.base))
+                if index is not None:
+                    self.facts[index].escaped = True
+            return
+        register = mem.base.register
+        for origin in self.values[register]:
+            self.facts[origin].pointer = True
+        for origin in self.values[register] | self.derived[register]:
+            facts = self.facts[origin]
+            facts.address = True
+            if op.opcode in _MEMORY:
+                kind = "atomic" if op.opcode in _ATOMIC else "store" if op.opcode == "st" else "load"
+                facts.accesses.add(Access(kind, op.mods.get("space", "generic"), op.mods.get("type", "")))
+
+    def _escape(self, operand: Operand | None) -> None:
+        if isinstance(operand, Symbol) and isinstance(operand.target, Variable):
+            index = self.params.get(id(operand.target))
+            if index is not None:
+                self.facts[index].escaped = True
+        for register in registers_in(operand):
+            for origin in self.values[register] | self.derived[register]:
+                self.facts[origin].escaped = True
+
+
+def registers_in(operand: Operand | None) -> Iterator[Register]:
+    """The registers an operand names, those of an address aside."""
+    if isinstance(operand, Reg):
+        yield operand.register
+    elif isinstance(operand, Vec):
+        for item in operand.items:
+            yield from registers_in(item)
+    elif isinstance(operand, Pair):
+        yield from registers_in(operand.first)
+
+
+def unused_params(function: Function, usages: Iterable[Usage]) -> tuple[str, ...]:
+    """Names of the parameters that nothing reads."""
+    return tuple(p.name for p, u in zip(function.params, usages, strict=True) if u.unused and p.space is Space.PARAM)
