@@ -9,7 +9,7 @@ from teenycli.ptx.files import read_source
 from teenycli.ptx.model import Code, Function, Module, Source
 from teenycli.ptx.outline import outline
 
-__all__ = ["Code", "Function", "Module", "Source", "code_of", "outline", "read_source"]
+__all__ = ["Code", "Function", "Module", "Source", "code_of", "outline", "parse_all", "read_source"]
 
 
 def code_of(module: Module, function: Function) -> Code:
@@ -17,3 +17,15 @@ def code_of(module: Module, function: Function) -> Code:
     from teenycli.ptx.resolve import resolve
 
     return resolve(module, function)
+
+
+def parse_all(module: Module) -> None:
+    """Parse every body, section and address in an initialiser. Raises the first error found."""
+    from teenycli.ptx.resolve import check_initialisers
+    from teenycli.ptx.sections import check_sections
+
+    check_initialisers(module)
+    for function in module.functions:
+        if function.body is not None:
+            code_of(module, function)
+    check_sections(module)

@@ -236,7 +236,10 @@ def parameters(cursor: Cursor, owner: str) -> tuple[Variable, ...]:
     while not cursor.take(")"):
         if found:
             cursor.expect(",", f"a parameter of '{owner}'")
+        start = cursor.token.start
         found.append(_parameter(cursor))
+        if found[-1].name != "_" and any(other.name == found[-1].name for other in found[:-1]):
+            cursor.fail_at(start, f"'{owner}' has two parameters '{found[-1].name}'", id="declared-twice")
     return tuple(found)
 
 
@@ -335,7 +338,10 @@ def function_header(cursor: Cursor, is_entry: bool, linking: str | None) -> Func
         returns = parameters(cursor, "the return list")
     name = cursor.expect_kind("ID", "the name of the entry" if is_entry else "the name of the function")
     at = cursor.position(name.start)
+    listed = cursor.token.start
     params = parameters(cursor, name.text) if cursor.at("(") else ()
+    if is_entry and any(param.space is Space.REG for param in params):
+        cursor.fail_at(listed, f"the parameters of the entry '{name.text}' must lie in .param")
     found = directives(cursor)
     if noreturn:
         found = replace(found, noreturn=True)

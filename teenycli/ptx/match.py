@@ -144,8 +144,13 @@ class Matcher:
             why = self._operand(form, mods, coord, given)
             if why is not None:
                 return why
-        if isinstance(operand.base, Reg) and form.opcode in _GENERIC_MEMORY and self.wide_addresses:
-            space, held = mods.get("space"), operand.base.register
+        if form.opcode not in _GENERIC_MEMORY:
+            return None
+        space = mods.get("space")
+        if isinstance(operand.base, int) and space != "local":
+            return f"a constant address is legal in .local only: {operand.base}"
+        if isinstance(operand.base, Reg) and self.wide_addresses:
+            held = operand.base.register
             if space in (None, "global") and type_width(held.type) == 32:
                 return f"'{held.name}' is .{held.type}, but a {space or 'generic'} address has 64 bits"
         return None

@@ -188,6 +188,7 @@ class Module:
     ``version`` is (major, minor). ``target`` is the first architecture that ``.target`` names, such as ``sm_90a``;
     ``target_options`` the rest (``debug``, ``texmode_independent``, …). ``files`` maps ``.file`` indices to names;
     those inside bodies are not in it until the body is parsed. ``aliases`` maps an alias to its aliasee.
+    ``sections`` tells where the sections of debugging information lie.
     """
 
     source: Source
@@ -199,6 +200,7 @@ class Module:
     variables: tuple[Variable, ...] = ()
     files: Mapping[int, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
+    sections: tuple[BodyText, ...] = ()
     #: What ``ptx.code_of`` has made already, by function name.
     codes: dict[str, Code] = field(default_factory=dict, compare=False, repr=False)
 

@@ -17,9 +17,11 @@ from teenycli.ptx.lexer import Cursor
 from teenycli.ptx.model import BodyText, Function, Module, Source, Space, Variable
 
 _DIRECTIVES = (
-    ".version", ".target", ".address_size", ".entry", ".func", ".alias", ".file", ".section", ".pragma", ".loc",
+    ".version", ".target", ".address_size", ".entry", ".func", ".alias", ".file", ".section", ".pragma",
     *LINKING, *(name for name in SPACES if name not in (".reg", ".local", ".param")), ".language",
 )  # fmt: skip
+_TARGET = re.compile(r"(sm|compute)_\d{2,3}[af]?")
+_TARGET_OPTIONS = ("debug", "texmode_unified", "texmode_independent", "map_f64_to_f32")
 #: A string, a comment, or a brace: what matters when braces are paired.
 _BRACES = re.compile(r'"[^"\n]*"|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|[{}]')
 
@@ -37,6 +39,9 @@ class _Outline:
         self.variables: list[Variable] = []
         self.files: dict[int, str] = {}
         self.aliases: dict[str, str] = {}
+        self.sections: list[BodyText] = []
+        #: Names that have a definition, and may have no other.
+        self.defined: set[str] = set()
 
     def read(self) -> Module:
         cursor = self.cursor
@@ -48,14 +53,14 @@ class _Outline:
                 continue
             if self.version is None and not cursor.at(".version"):
                 cursor.fail("'.version', which comes first in PTX")
-            if self.version is not None and not self.targets and not cursor.at(".target", ".version"):
+            if self.version is not None and not self.targets and not cursor.at(".target"):
                 cursor.fail("'.target', which follows '.version'")
             self._statement()
         if self.version is None or not self.targets:
             cursor.fail("'.target'" if self.version else "'.version'")
         return Module(
             cursor.source, self.version, self.targets[0], tuple(self.targets[1:]), self.address_size,
-            tuple(self.functions), tuple(self.variables), self.files, self.aliases,
+            tuple(self.functions), tuple(self.variables), self.files, self.aliases, tuple(self.sections),
         )  # fmt: skip
 
     def _statement(self) -> None:
@@ -89,6 +94,10 @@ class _Outline:
                 self.cursor.fail_at(
                     start, f"'{variable.name}' has no size", f"give it a size, or make it .extern .{space}"
                 )
+            if variable.name in self.defined and linking not in ("extern", "common", "weak"):
+                self.cursor.fail_at(start, f"'{variable.name}' is declared twice", id="declared-twice")
+            if linking != "extern":
+                self.defined.add(variable.name)
         self.variables += found
 
     def _on_version(self) -> None:
@@ -96,29 +105,37 @@ class _Outline:
         major, _, minor = token.text.partition(".")
         if not major.isdigit() or not minor.isdigit() or len(token.text) > 6:
             self.cursor.fail_at(token.start, f"expected a version such as 8.0, found '{token.text}'")
-        if self.version is None:
-            self.version = int(major), int(minor)
+        if self.version is not None:
+            self.cursor.fail_at(token.start, "'.version' stands once, at the start")
+        self.version = int(major), int(minor)
 
     def _on_target(self) -> None:
         cursor = self.cursor
-        names = [cursor.expect_kind("ID", "a target such as sm_80").text]
-        while cursor.take(","):
-            names.append(cursor.expect_kind("ID", "a target or one of its options").text)
-        self.targets += names
+        while True:
+            token = cursor.expect_kind("ID", "a target such as sm_80")
+            if not _TARGET.fullmatch(token.text) and token.text not in _TARGET_OPTIONS:
+                cursor.fail_unknown("target", token, (*_TARGET_OPTIONS, "sm_80", "sm_90", "sm_100", "sm_120"))
+            self.targets.append(token.text)
+            if not cursor.take(","):
+                break
+        if not _TARGET.fullmatch(self.targets[0]):
+            cursor.fail_at(token.start, f"'.target' names no architecture, only '{token.text}'")
 
     def _on_address_size(self) -> None:
         start = self.cursor.token.start
         size = constants.integer(self.cursor, "the address size")
+        if self.functions or self.variables:
+            self.cursor.fail_at(start, "'.address_size' comes before every function and variable")
         if size not in (32, 64):
             self.cursor.fail_at(start, f"the address size is 32 or 64, not {size}")
         self.address_size = size
 
     def _on_file(self) -> None:
+        start = self.cursor.token.start
         index, name = file_directive(self.cursor)
+        if index in self.files:
+            self.cursor.fail_at(start, f"file {index} is declared twice", id="declared-twice")
         self.files[index] = name
-
-    def _on_loc(self) -> None:
-        self._skip_line()
 
     def _on_pragma(self) -> None:
         pragma(self.cursor)
@@ -135,18 +152,16 @@ class _Outline:
 
     def _on_section(self) -> None:
         cursor = self.cursor
-        if cursor.token.kind not in ("ID", "DOT", "STRING"):
+        if cursor.token.kind not in ("ID", "DOT"):
             cursor.fail("the name of the section")
         cursor.advance()
-        self._take_line_rest_before_brace()
         start = cursor.token.start
         if not cursor.at("{"):
             cursor.fail("'{' after the name of the section")
-        cursor.jump(self._body_end(start, "the section"))
-
-    def _take_line_rest_before_brace(self) -> None:
-        while self.cursor.token.kind in ("DOT", "STRING") or self.cursor.at(","):
-            self.cursor.advance()
+        line = cursor.position(start).line
+        end = self._body_end(start, "the section")
+        self.sections.append(BodyText(start, end, line))
+        cursor.jump(end)
 
     def _function(self, linking: str | None) -> None:
         cursor = self.cursor
@@ -156,6 +171,9 @@ class _Outline:
             if not cursor.at("{"):
                 cursor.fail("'{' or ';' after the header of " + f"'{function.name}'")
             start = cursor.token.start
+            if function.name in self.defined:
+                cursor.fail_at(start, f"'{function.name}' is defined twice", id="declared-twice")
+            self.defined.add(function.name)
             line = cursor.position(start).line
             end = self._body_end(start, f"the body of '{function.name}'")
             function = replace(function, body=BodyText(start, end, line))

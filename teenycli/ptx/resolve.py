@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from teenycli.errors import did_you_mean
+from teenycli.errors import Place, TeenyError, did_you_mean
 
 from teenycli.ptx.lexer import Cursor
 from teenycli.ptx.match import Matcher
@@ -19,6 +19,7 @@ from teenycli.ptx.model import (
     Call,
     Code,
     Function,
+    Init,
     Int,
     Label,
     Mem,
@@ -31,6 +32,7 @@ from teenycli.ptx.model import (
     Space,
     Special,
     Symbol,
+    SymbolInit,
     Table,
     Triple,
     Variable,
@@ -133,6 +135,28 @@ def module_names(module: Module) -> dict[str, Meaning]:
     return names
 
 
+def check_initialisers(module: Module) -> None:
+    """Every address in an initialiser is of a name that the module declares. Raises "undeclared"."""
+    names = module_names(module)
+    for variable in module.variables:
+        for name in _symbols(variable.init):
+            if name not in names:
+                raise TeenyError(
+                    "undeclared",
+                    f"the initialiser of '{variable.name}' names '{name}', which is not declared",
+                    where=Place(module.source.name, variable.at.line, variable.at.column),
+                    hint=did_you_mean(name, names),
+                )
+
+
+def _symbols(init: Init | None) -> Iterator[str]:
+    if isinstance(init, SymbolInit):
+        yield init.name
+    elif isinstance(init, tuple):
+        for item in init:
+            yield from _symbols(item)
+
+
 class _Resolver:
     def __init__(self, module: Module, function: Function) -> None:
         assert function.body is not None
@@ -146,6 +170,7 @@ class _Resolver:
         self.variables: list[Variable] = []
         self.files: dict[int, str] = {}
         self.loc: Triple | None = None
+        self.locations: set[Triple] = set()
         self.label_count: dict[str, int] = {}
 
     def run(self) -> Code:
@@ -189,7 +214,7 @@ class _Resolver:
                 self._declare(variable.name, variable, statement.start, "variable")
                 self.variables.append(variable)
         elif isinstance(statement, LocStmt):
-            self.loc = statement.loc
+            self._locate(statement)
         elif isinstance(statement, ScopeStmt):
             self.scope = _Scope(self.scope)
             self._block(statement.body)
@@ -197,6 +222,13 @@ class _Resolver:
             self.scope = self.scope.parent
         elif isinstance(statement, FileStmt):
             self.files[statement.number] = statement.name
+
+    def _locate(self, statement: LocStmt) -> None:
+        self.loc = statement.loc
+        if statement.inlined_at is not None and statement.inlined_at not in self.locations:
+            where = " ".join(map(str, statement.inlined_at))
+            self.cursor.fail_at(statement.start, f"inlined_at {where} is no location of an earlier .loc")
+        self.locations.add(statement.loc)
 
     def _unique(self, name: str) -> str:
         count = self.label_count[name] = self.label_count.get(name, 0) + 1

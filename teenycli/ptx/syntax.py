@@ -121,9 +121,11 @@ class TableStmt(NamedTuple):
 
 
 class LocStmt(NamedTuple):
-    """``.loc file line column``: the source of what follows."""
+    """``.loc file line column``: the source of what follows, and where it was inlined."""
 
     loc: Triple
+    inlined_at: Triple | None
+    start: int
 
 
 class FileStmt(NamedTuple):
@@ -363,8 +365,8 @@ def _sized(cursor: Cursor, space: Space, linking: str | None, start: int) -> lis
 
 
 def _loc(cursor: Cursor) -> LocStmt:
-    cursor.expect(".loc")
-    file, line, column = (constants.integer(cursor, "a number of .loc") for _ in range(3))
+    start = cursor.expect(".loc").start
+    loc, inlined_at = _location(cursor), None
     while cursor.take(","):
         word = cursor.expect_kind("ID", "'function_name' or 'inlined_at'")
         if word.text == "function_name":
@@ -373,11 +375,15 @@ def _loc(cursor: Cursor) -> LocStmt:
             cursor.advance()
             _offset(cursor)
         elif word.text == "inlined_at":
-            for _ in range(3):
-                constants.integer(cursor, "a number of inlined_at")
+            inlined_at = _location(cursor)
         else:
             cursor.fail_unknown("part of .loc", word, ("function_name", "inlined_at"))
-    return LocStmt((file, line, column))
+    return LocStmt(loc, inlined_at, start)
+
+
+def _location(cursor: Cursor) -> Triple:
+    file, line, column = (constants.integer(cursor, "a number of .loc") for _ in range(3))
+    return file, line, column
 
 
 def _table(cursor: Cursor, name: str, start: int) -> TableStmt:

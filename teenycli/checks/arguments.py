@@ -1,0 +1,177 @@
+"""Rules on arguments against parameters: how many, how wide, of what kind.
+
+PTX ISA, "Parameter State Space": a launch copies each argument's bytes into the parameter's place, and nothing checks
+them. May import ``checks.subject`` and what it may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from teenycli.arch import param_bytes_limit
+from teenycli.checks.subject import Subject
+from teenycli.dtypes import DTYPES
+from teenycli.errors import Finding, Place
+from teenycli.launch.plan import Argument, Field
+from teenycli.ptx.layout import Slot, layout_size
+from teenycli.ptx.usage import Usage
+
+
+def argument_count(subject: Subject) -> Iterator[Finding]:
+    """As many arguments as parameters, the compiler's own aside."""
+    given, wanted = len(subject.args), len(subject.visible)
+    if given == wanted:
+        return
+    hidden = f" (and {subject.hidden} hidden, which teeny passes itself)" if subject.hidden else ""
+    yield Finding(
+        "argument-count",
+        f"{_plural(given, 'argument')} for an entry of {_plural(wanted, 'parameter')}{hidden}",
+        where=subject.key("args"),
+        hint=_first_misfit(subject),
+        note=f"{subject.entry.name} takes {_signature(subject)}",
+    )
+
+
+def _first_misfit(subject: Subject) -> str:
+    for slot, argument in zip(subject.visible, subject.args, strict=False):
+        if argument.size != slot.size or _kind_problem(argument, slot, subject.usages[slot.index]):
+            return f"from argument {slot.index} on they no longer fit: '{argument.name}' meets {_param(slot)}"
+    if len(subject.args) < len(subject.visible):
+        return f"nothing is passed for {_param(subject.visible[len(subject.args)])}"
+    return f"nothing takes '{subject.args[len(subject.visible)].name}'"
+
+
+def _signature(subject: Subject) -> str:
+    return ", ".join(_type(slot) for slot in subject.visible) or "no parameters"
+
+
+def argument_width(subject: Subject) -> Iterator[Finding]:
+    """Each argument has its parameter's size in bytes."""
+    if len(subject.args) != len(subject.visible):
+        return
+    for slot, argument in zip(subject.visible, subject.args, strict=True):
+        if argument.size != slot.size:
+            yield Finding(
+                "argument-width",
+                f"argument {argument.index} '{argument.name}' is {argument.kind}, {_bytes(argument.size)}; "
+                f"{_param(slot)} takes {_bytes(slot.size)}",
+                where=Place(key=argument.source),
+                hint=_kinds_that_fit(slot, subject.usages[slot.index]),
+                note=subject.declared(slot),
+            )
+
+
+def argument_kind(subject: Subject) -> Iterator[Finding]:
+    """A pointer where an address is wanted, a float where one is computed with, an integer elsewhere."""
+    if len(subject.args) != len(subject.visible):
+        return
+    for slot, argument in zip(subject.visible, subject.args, strict=True):
+        if argument.size != slot.size:
+            continue
+        problem = _kind_problem(argument, slot, subject.usages[slot.index])
+        if problem:
+            yield Finding(
+                "argument-kind",
+                f"argument {argument.index} '{argument.name}' is {argument.kind}; {_param(slot)} {problem}",
+                where=Place(key=argument.source),
+                hint=_kinds_that_fit(slot, subject.usages[slot.index]),
+                note=subject.declared(slot),
+            )
+
+
+def parameter_bytes(subject: Subject) -> Iterator[Finding]:
+    """The parameters fit what the PTX version allows (PTX ISA, "Kernel Function Parameter Attributes")."""
+    size, limit = layout_size(subject.slots), param_bytes_limit(subject.module.version)
+    if size > limit:
+        major, minor = subject.module.version
+        yield Finding(
+            "parameter-bytes",
+            f"the parameters take {size:,} bytes; PTX {major}.{minor} allows {limit:,}",
+            where=Place(subject.module.source.name, subject.entry.at.line),
+            hint="pass large structs through a buffer",
+        )
+
+
+# --- kinds -------------------------------------------------------------------------------------------------------
+
+
+def _kind_problem(argument: Argument, slot: Slot, usage: Usage) -> str | None:
+    """What the parameter is instead, when the argument is of another kind."""
+    for item in argument.fields:
+        problem = _field_problem(item, slot, usage)
+        if problem:
+            return problem if len(argument.fields) == 1 else f"{problem} at byte {item.offset}"
+    return None
+
+
+def _field_problem(item: Field, slot: Slot, usage: Usage) -> str | None:
+    if item.kind == "bytes":
+        return None
+    pointer = is_pointer(slot, usage)
+    if item.kind == "ptr":
+        floats, integers = _number_kinds(item, slot, usage)
+        if floats and not integers:
+            return "holds a floating-point number"
+        scalar = usage.loads and not usage.address and not usage.escaped and not slot.param.dims
+        return "is used in no address" if scalar and slot.param.pointer is None else None
+    if pointer and not slot.param.dims:
+        return "is a pointer"
+    floats, integers = _number_kinds(item, slot, usage)
+    if DTYPES[item.kind].is_float:
+        return None if floats else "holds an integer"
+    return None if integers else "holds a floating-point number"
+
+
+def is_pointer(slot: Slot, usage: Usage) -> bool:
+    """Whether the parameter is an address: declared ``.ptr``, or used as one as it is."""
+    return slot.param.pointer is not None or usage.pointer
+
+
+def _number_kinds(item: Field, slot: Slot, usage: Usage) -> tuple[bool, bool]:
+    """Whether a float, and whether an integer, fits the parameter at the field's offset.
+
+    What the body loads refines what the list declares: a ``.u32`` loaded as ``.f32`` is a float.
+    """
+    loads = [load.type for load in usage.loads if load.offset == item.offset]
+    whole = len(loads) == len(usage.loads)  # uses are known of the parameter, not of its parts
+    floats = any(kind[0] == "f" for kind in loads) or (whole and usage.as_float)
+    integers = any(kind[0] in "us" for kind in loads) or (whole and usage.as_integer)
+    if floats or integers:
+        return floats, integers
+    declared = slot.param.type[0]
+    return declared in "fb", declared in "usb"
+
+
+# --- words -------------------------------------------------------------------------------------------------------
+
+
+def _kinds_that_fit(slot: Slot, usage: Usage) -> str | None:
+    if slot.param.dims or slot.param.vector > 1:
+        return f"write it as a struct of {_bytes(slot.size)}, '{{…}}'"
+    if is_pointer(slot, usage):
+        return "write it as ptr"
+    floats, integers = _number_kinds(Field("i32", 0), slot, usage)
+    fitting = [
+        name
+        for name, dtype in DTYPES.items()
+        if dtype.size == slot.size
+        and name not in ("e4m3", "e5m2", "ptr")
+        and (floats if dtype.is_float else integers)
+    ]
+    return f"kinds that fit: {', '.join(fitting)}" if fitting else None
+
+
+def _param(slot: Slot) -> str:
+    return f"parameter {slot.index} ({_type(slot)})"
+
+
+def _type(slot: Slot) -> str:
+    return f".{slot.param.declared_type}" + (" .ptr" if slot.param.pointer else "")
+
+
+def _bytes(count: int) -> str:
+    return _plural(count, "byte")
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"

@@ -1,0 +1,78 @@
+"""What a rule looks at: one launch of a plan, with the entry it is of.
+
+May import ``launch``, ``ptx``, ``arch`` and ``errors``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from teenycli.arch import Limits, limits_of, parse_target
+from teenycli.errors import Place
+from teenycli.launch.plan import Argument, Launch, Plan
+from teenycli.ptx import code_of
+from teenycli.ptx.layout import Slot, layout
+from teenycli.ptx.metadata import hidden_count, metadata_of
+from teenycli.ptx.model import Function, Module
+from teenycli.ptx.search import shared_static
+from teenycli.ptx.usage import Usage, usage_of
+
+
+@dataclass
+class Subject:
+    """A launch to judge. ``sm`` is the architecture that offsets and limits are taken for."""
+
+    plan: Plan
+    launch: Launch
+    module: Module
+    entry: Function
+    sm: int
+
+    @classmethod
+    def of(cls, plan: Plan, launch: Launch, module: Module) -> Subject:
+        """The subject for the entry's own ``.target``."""
+        entry = next(e for e in module.entries if e.name == launch.entry)
+        return cls(plan, launch, module, entry, parse_target(module.target).sm)
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """All parameters of the entry, laid out."""
+        return layout(self.entry, self.sm)
+
+    @cached_property
+    def hidden(self) -> int:
+        """How many parameters at the end the compiler appended."""
+        appended = sum(argument.hidden for argument in self.launch.args)
+        return appended or hidden_count(self.module, self.entry, metadata_of(self.module, self.entry))
+
+    @cached_property
+    def visible(self) -> tuple[Slot, ...]:
+        """The parameters that arguments of the user's stand for."""
+        return self.slots[: len(self.slots) - self.hidden]
+
+    @cached_property
+    def args(self) -> tuple[Argument, ...]:
+        """The user's arguments."""
+        return tuple(argument for argument in self.launch.args if not argument.hidden)
+
+    @cached_property
+    def usages(self) -> tuple[Usage, ...]:
+        """What the body does with each parameter. Parses the body."""
+        return usage_of(code_of(self.module, self.entry))
+
+    @cached_property
+    def static_shared(self) -> int:
+        return shared_static(self.module, self.entry)
+
+    @property
+    def limits(self) -> Limits:
+        return limits_of(self.sm)
+
+    def key(self, name: str) -> Place:
+        """The place of a key of the op: ``grid``."""
+        return Place(key=f"{self.launch.source}{name}")
+
+    def declared(self, slot: Slot) -> str:
+        """Where a parameter is declared, for a note."""
+        return f"{slot.param.name} is declared at {self.module.source.name}:{slot.param.at.line}"

@@ -1,0 +1,184 @@
+"""The plan of an op's launches: the one description that check judges, a device executes and the table draws.
+
+Frozen data. May import ``dtypes`` and, for types, ``ptx.model``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from teenycli.dtypes import DTYPES, DType, Kind
+from teenycli.errors import TeenyError
+from teenycli.ptx.model import Triple
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address to be: a buffer's, plus an offset in bytes; or null, when ``buffer`` is None."""
+
+    buffer: str | None = None
+    offset: int = 0
+
+
+Value = int | float | bytes | Address
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One value within an argument: the only one at offset 0, or a member of a struct.
+
+    ``kind`` is a scalar dtype's name, ``ptr``, or ``bytes``.
+    """
+
+    kind: str
+    value: Value
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One kernel argument.
+
+    ``name`` is what the user calls it. ``kind`` is the manifest's (``ptr``, ``i32``, ``struct``, ``bytes``,
+    ``tensormap``). ``size`` in bytes is the argument's own. ``offset`` in bytes is its parameter's place in the
+    parameter buffer, None when the entry has no such parameter. ``hidden`` marks what the compiler appended.
+    ``source`` is the manifest key or command-line option it comes from.
+    """
+
+    index: int
+    name: str
+    kind: str
+    size: int
+    fields: tuple[Field, ...]
+    offset: int | None = None
+    hidden: bool = False
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Device memory of the plan.
+
+    ``role`` is input, param, output or scratch. ``shape`` in elements. ``init`` is the text of an initialiser (see
+    ``tensors.fill``), None for the role's default. An in-place output is no buffer of its own: the buffer it
+    writes has ``output`` set to the output's name.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    role: str
+    init: str | int | float | None = None
+    output: str | None = None
+    align: int = 256
+    source: str = ""
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        total = 1
+        for dim in self.shape:
+            total *= dim
+        return total
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.size
+
+    @property
+    def is_output(self) -> bool:
+        return self.role == "output" or self.output is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel launch. ``grid`` counts CTAs, with clusters too. ``shared`` is dynamic shared memory in bytes."""
+
+    op: str
+    index: int
+    entry: str
+    grid: Triple
+    block: Triple
+    args: tuple[Argument, ...]
+    cluster: Triple = (1, 1, 1)
+    shared: int = 0
+    cooperative: bool = False
+    pdl: bool = False
+    #: What comes before ``grid`` or ``block`` in the key that set it: ``op.softmax.``, or ``--``.
+    source: str = ""
+
+    @property
+    def ctas(self) -> int:
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def threads(self) -> int:
+        """Threads in a CTA."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything one op does at one case.
+
+    ``dims`` are the case's values by name (dims, then scalars and consts for the record). ``entry`` is the symbol.
+    """
+
+    op: str
+    case: Mapping[str, int]
+    ptx: str
+    entry: str
+    buffers: tuple[Buffer, ...]
+    launches: tuple[Launch, ...]
+    consts: Mapping[str, int | float] = field(default_factory=dict)
+    scalars: Mapping[str, int | float] = field(default_factory=dict)
+
+    def buffer(self, name: str) -> Buffer:
+        return next(b for b in self.buffers if b.name == name)
+
+
+_FORMATS = {"bool": "<?", "f16": "<e", "f32": "<f", "f64": "<d"}
+
+
+def encode_scalar(kind: str, value: int | float) -> bytes:
+    """``value`` as little-endian bytes of the scalar dtype ``kind``, rounded to nearest even for a float.
+
+    Raises TeenyError ``value-out-of-range`` when an integer does not fit, or is not an integer.
+    """
+    dtype = DTYPES[kind]
+    if dtype.kind is Kind.FLOAT:
+        return _encode_float(kind, float(value))
+    low, high = dtype.int_range()
+    if isinstance(value, float) and not value.is_integer() or not low <= value <= high:
+        raise TeenyError("value-out-of-range", f"{value} does not fit {kind}, which takes {low} to {high}")
+    return int(value).to_bytes(dtype.size, "little", signed=dtype.kind is Kind.INT)
+
+
+def _encode_float(kind: str, value: float) -> bytes:
+    if kind == "bf16":
+        # Round to odd at single precision first would be needed for doubles; PTX scalars come as singles.
+        bits = struct.unpack("<I", struct.pack("<f", value))[0]
+        if value != value:
+            return b"\xff\x7f"
+        return (((bits + 0x7FFF + (bits >> 16 & 1)) >> 16) & 0xFFFF).to_bytes(2, "little")
+    try:
+        return struct.pack(_FORMATS[kind], value)
+    except OverflowError:
+        return struct.pack(_FORMATS[kind], float("inf") if value > 0 else float("-inf"))
+
+
+def encode_argument(argument: Argument, address_of: Callable[[str], int]) -> bytes:
+    """The bytes of one argument, ``argument.size`` of them; ``address_of`` gives a buffer's device address."""
+    out = bytearray(argument.size)
+    for item in argument.fields:
+        if isinstance(item.value, bytes):
+            raw = item.value
+        elif isinstance(item.value, Address):
+            base = 0 if item.value.buffer is None else address_of(item.value.buffer)
+            raw = (base + item.value.offset & 2**64 - 1).to_bytes(8, "little")
+        else:
+            raw = encode_scalar(item.kind, item.value)
+        out[item.offset : item.offset + len(raw)] = raw
+    return bytes(out)
