@@ -43,6 +43,8 @@ _NUMBERS = {
     ".maxclusterrank": "maxclusterrank",
 }  # fmt: skip
 _FLAGS = {".explicitcluster": "explicitcluster", ".blocksareclusters": "blocksareclusters", ".noreturn": "noreturn"}
+#: What begins the next statement of the module: ptxas lets a declaration go without its ``;``.
+_STARTS = frozenset({".entry", ".func", ".alias", ".file", ".section", ".global", ".const", ".shared", ".tex", *LINKING})
 #: Hints for code generation that change nothing we model; the number each of them takes.
 _ABI = {".abi_preserve": 1, ".abi_preserve_control": 1}
 
@@ -279,7 +281,7 @@ def directives(cursor: Cursor) -> Directives:
     """The directives between a parameter list and ``{`` or ``;``."""
     found: dict[str, Triple | int | bool] = {}
     pragmas: list[str] = []
-    while cursor.token.kind == "DOT":
+    while cursor.token.kind == "DOT" and cursor.token.text not in _STARTS:
         token = cursor.advance()
         if token.text in _TRIPLES:
             found[_TRIPLES[token.text]] = _triple(cursor, token.text)
@@ -350,7 +352,9 @@ def function_header(cursor: Cursor, is_entry: bool, linking: str | None) -> Func
 
 def register_names(cursor: Cursor) -> list[tuple[str, int | None, int]]:
     """The names of a ``.reg`` declaration up to its ``;``: (name or prefix, count of ``<n>`` or None, offset)."""
-    found = []
+    found: list[tuple[str, int | None, int]] = []
+    if cursor.take(";"):  # ptxas takes a declaration of nothing
+        return found
     while True:
         token = cursor.expect_kind("ID", "the name of a register")
         count = None

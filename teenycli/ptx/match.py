@@ -36,7 +36,6 @@ from teenycli.ptx.syntax import RawOp
 
 Candidate = tuple[Form, Mapping[str, str]]
 
-_VECTOR_LENGTHS = {"v2": 2, "v4": 4, "v8": 8}
 #: How a complaint about the number of operands begins.
 _COUNT = "takes"
 _GENERIC_MEMORY = frozenset({"ld", "ldu", "st", "atom", "red"})
@@ -124,7 +123,7 @@ class Matcher:
             return _pair(kind, spec, operand)
         if spec.pair:
             return "a pair 'd|p' is wanted"
-        length = _VECTOR_LENGTHS.get(mods.get("vec", "")) if spec.vector == "vec" else spec.count
+        length = form.count_of(spec, mods)
         if spec.vector == "braces" or length is not None:
             packed = form.operands[0].type == "any" or form.operands[-1].type == "any"
             if form.opcode == "mov" and packed and isinstance(operand, Vec):
@@ -137,10 +136,12 @@ class Matcher:
             return "an address in brackets is wanted"
         if operand.part is not None and (spec.part is None or not PARTS[spec.part].fullmatch(operand.part)):
             return f"it takes no '.{operand.part}' after the address"
-        needed = sum(not coord.optional for coord in spec.coords)
-        if not needed <= len(operand.coords) <= len(spec.coords):
-            return f"its address takes {needed or 'no'} coordinates after a comma, not {len(operand.coords)}"
-        for coord, given in zip(spec.coords, operand.coords, strict=False):
+        coords = spec.coords
+        if len(operand.coords) < len(coords):
+            coords = tuple(coord for coord in coords if not coord.optional)
+        if len(operand.coords) != len(coords):
+            return f"its address takes {len(coords) or 'no'} coordinates after a comma, not {len(operand.coords)}"
+        for coord, given in zip(coords, operand.coords, strict=True):
             why = self._operand(form, mods, coord, given)
             if why is not None:
                 return why
@@ -211,7 +212,8 @@ def _vector(kind: str | None, spec: OperandSpec, operand: Operand | None, length
         why = None if item is None else _scalar(kind, spec, item)
         if why is not None:
             return why
-    return None
+    widths = {type_width(item.register.type) for item in operand.items if isinstance(item, Reg)}
+    return "the elements of the vector differ in width" if len(widths) > 1 else None
 
 
 def _scalar(kind: str | None, spec: OperandSpec, operand: Operand | None) -> str | None:

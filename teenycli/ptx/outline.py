@@ -167,9 +167,7 @@ class _Outline:
         cursor = self.cursor
         is_entry = cursor.advance().text == ".entry"
         function = function_header(cursor, is_entry, linking)
-        if not cursor.take(";"):
-            if not cursor.at("{"):
-                cursor.fail("'{' or ';' after the header of " + f"'{function.name}'")
+        if cursor.at("{"):
             start = cursor.token.start
             if function.name in self.defined:
                 cursor.fail_at(start, f"'{function.name}' is defined twice", id="declared-twice")
@@ -178,6 +176,10 @@ class _Outline:
             end = self._body_end(start, f"the body of '{function.name}'")
             function = replace(function, body=BodyText(start, end, line))
             cursor.jump(end)
+        elif cursor.token.kind == "DOT":
+            pass  # ptxas lets a declaration go without its ";"
+        else:
+            cursor.expect(";", f"the header of '{function.name}'")
         self.functions.append(function)
 
     def _skip_line(self) -> None:
