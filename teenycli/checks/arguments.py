@@ -33,12 +33,27 @@ def argument_count(subject: Subject) -> Iterator[Finding]:
 
 
 def _first_misfit(subject: Subject) -> str:
-    for slot, argument in zip(subject.visible, subject.args, strict=False):
-        if argument.size != slot.size or _kind_problem(argument, slot, subject.usages[slot.index]):
-            return f"from argument {slot.index} on they no longer fit: '{argument.name}' meets {_param(slot)}"
-    if len(subject.args) < len(subject.visible):
-        return f"nothing is passed for {_param(subject.visible[len(subject.args)])}"
-    return f"nothing takes '{subject.args[len(subject.visible)].name}'"
+    """Which parameter seems to lack an argument, or which argument seems to be one too many."""
+    args, slots = subject.args, subject.visible
+    if len(args) + 1 == len(slots):
+        fits = [slots[k] for k in range(len(slots)) if _fit(subject, args, slots[:k] + slots[k + 1 :])]
+        if fits:
+            return f"the others fit if nothing is passed for {' or '.join(map(_param, fits))}"
+    if len(args) == len(slots) + 1:
+        extra = [args[k] for k in range(len(args)) if _fit(subject, args[:k] + args[k + 1 :], slots)]
+        if extra:
+            return "the others fit without " + " or ".join(f"argument {a.index} '{a.name}'" for a in extra)
+    for slot, argument in zip(slots, args, strict=False):
+        if not _fit(subject, (argument,), (slot,)):
+            return f"from argument {argument.index} on they do not fit: '{argument.name}' meets {_param(slot)}"
+    return f"nothing is passed for {_param(slots[len(args)])}" if len(args) < len(slots) else "leave the last ones out"
+
+
+def _fit(subject: Subject, args: tuple[Argument, ...], slots: tuple[Slot, ...]) -> bool:
+    return all(
+        argument.size == slot.size and not _kind_problem(argument, slot, subject.usages[slot.index])
+        for argument, slot in zip(args, slots, strict=True)
+    )
 
 
 def _signature(subject: Subject) -> str:
@@ -55,7 +70,7 @@ def argument_width(subject: Subject) -> Iterator[Finding]:
                 "argument-width",
                 f"argument {argument.index} '{argument.name}' is {argument.kind}, {_bytes(argument.size)}; "
                 f"{_param(slot)} takes {_bytes(slot.size)}",
-                where=Place(key=argument.source),
+                where=subject.key(argument.source),
                 hint=_kinds_that_fit(slot, subject.usages[slot.index]),
                 note=subject.declared(slot),
             )
@@ -73,7 +88,7 @@ def argument_kind(subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 "argument-kind",
                 f"argument {argument.index} '{argument.name}' is {argument.kind}; {_param(slot)} {problem}",
-                where=Place(key=argument.source),
+                where=subject.key(argument.source),
                 hint=_kinds_that_fit(slot, subject.usages[slot.index]),
                 note=subject.declared(slot),
             )

@@ -1,15 +1,17 @@
 """What a rule looks at: one launch of a plan, with the entry it is of.
 
-May import ``launch``, ``ptx``, ``arch`` and ``errors``.
+May import ``launch``, ``manifest``, ``ptx``, ``arch`` and ``errors``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from teenycli.arch import Limits, limits_of, parse_target
 from teenycli.errors import Place
+from teenycli.manifest.spec import OpSpec, Origin
 from teenycli.launch.plan import Argument, Launch, Plan
 from teenycli.ptx import code_of
 from teenycli.ptx.layout import Slot, layout
@@ -21,19 +23,22 @@ from teenycli.ptx.usage import Usage, usage_of
 
 @dataclass
 class Subject:
-    """A launch to judge. ``sm`` is the architecture that offsets and limits are taken for."""
+    """A launch to judge. ``sm`` is the architecture that offsets and limits are taken for; ``origin`` tells where the
+    op was written; paths of initial data start at ``folder``."""
 
     plan: Plan
     launch: Launch
     module: Module
     entry: Function
     sm: int
+    origin: Origin = Origin()
+    folder: Path = Path()
 
     @classmethod
-    def of(cls, plan: Plan, launch: Launch, module: Module) -> Subject:
+    def of(cls, plan: Plan, launch: Launch, module: Module, spec: OpSpec) -> Subject:
         """The subject for the entry's own ``.target``."""
         entry = next(e for e in module.entries if e.name == launch.entry)
-        return cls(plan, launch, module, entry, parse_target(module.target).sm)
+        return cls(plan, launch, module, entry, parse_target(module.target).sm, spec.origin, spec.folder)
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
@@ -70,8 +75,8 @@ class Subject:
         return limits_of(self.sm)
 
     def key(self, name: str) -> Place:
-        """The place of a key of the op: ``grid``."""
-        return Place(key=f"{self.launch.source}{name}")
+        """The place of a key of the op: ``grid``, or of what a plan gives as ``source``."""
+        return self.origin.place(name.removeprefix(f"{self.origin.prefix}."))
 
     def declared(self, slot: Slot) -> str:
         """Where a parameter is declared, for a note."""

@@ -1,0 +1,90 @@
+"""The ``teeny`` command. Commands are imported when they are called, and every end of the process goes through here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from teenycli import __version__
+from teenycli.errors import TeenyError, did_you_mean
+from teenycli.exits import Exit
+
+#: Commands in the order in which the help lists them.
+COMMANDS = ("entries", "check", "run")
+
+
+class Commands(click.Group):
+    """A group that imports ``teenycli.commands.NAME`` for the command NAME."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            hint = did_you_mean(cmd_name, COMMANDS) or f"commands: {', '.join(COMMANDS)}"
+            raise click.UsageError(f"there is no command '{cmd_name}'; {hint}", ctx)
+        command = getattr(import_module(f"teenycli.commands.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(__version__, prog_name="teeny", message="%(prog)s %(version)s")
+def cli() -> None:
+    """What is in this PTX, does my launch fit it, and what does it compute?
+
+    teeny reads PTX text, checks a kernel launch against it, and runs it: on an NVIDIA GPU where there is one, else on
+    its own CPU device, which checks every memory access.
+    """
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run the command line ``args`` (the process's own when None); returns the exit code."""
+    try:
+        code = cli.main(args if args is None else list(args), prog_name="teeny", standalone_mode=False)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        return _usage(error)
+    except TeenyError as error:
+        return _fail(error)
+    except (KeyboardInterrupt, click.Abort):
+        print("interrupted", file=sys.stderr)
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        _silence_stdout()
+        return Exit.OK
+    return int(code or 0)
+
+
+def _usage(error: click.ClickException) -> int:
+    from teenycli.errors import Finding
+    from teenycli.report.problems import problem_lines
+
+    context = getattr(error, "ctx", None)
+    hint = f"'{context.command_path} --help' lists the options" if context is not None else None
+    print("\n".join(problem_lines(Finding("usage", error.format_message(), hint=hint))), file=sys.stderr)
+    return Exit.UNUSABLE
+
+
+def _fail(error: TeenyError) -> int:
+    from teenycli.report.problems import problem_lines
+
+    print("\n".join(problem_lines(error.finding)), file=sys.stderr)
+    return error.exit
+
+
+def _silence_stdout() -> None:
+    """What reads our output has gone; keep the interpreter from saying so when it flushes."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def main() -> NoReturn:
+    """Entry point of the process."""
+    sys.exit(run())

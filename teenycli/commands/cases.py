@@ -1,0 +1,63 @@
+"""From names of ops to plans with what checks say of them: what ``check`` and ``run`` share.
+
+May import the rooms below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from teenycli.checks import Subject, check
+from teenycli.errors import Finding, Severity
+from teenycli.launch.build import plan_case
+from teenycli.launch.cases import Overrides
+from teenycli.launch.plan import Plan
+from teenycli.manifest.load import Manifest, find_manifest, load_manifest, ptx_file
+from teenycli.manifest.spec import OpSpec
+from teenycli.ptx import Module, outline, read_source
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A plan and the findings about it, those that the op ignores taken out (``ignored``)."""
+
+    plan: Plan
+    module: Module
+    findings: tuple[Finding, ...]
+    ignored: tuple[Finding, ...] = ()
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
+
+
+def open_manifest(path: Path | None) -> Manifest:
+    """The manifest named, or the nearest one. Raises what reading it raises."""
+    return load_manifest(find_manifest(Path()) if path is None else path)
+
+
+def module_of(spec: OpSpec) -> Module:
+    """The PTX of an op. Raises what reading it raises."""
+    return outline(read_source("-" if spec.ptx == "-" else ptx_file(spec)))
+
+
+def judge(spec: OpSpec, case: dict[str, int], overrides: Overrides, module: Module) -> Judged:
+    """Plan one case and check it. Raises what planning raises."""
+    plan = plan_case(spec, case, module, overrides)
+    return judge_plan(spec, plan, module)
+
+
+def judge_plan(spec: OpSpec, plan: Plan, module: Module) -> Judged:
+    """Check a plan. Raises what the rules raise of files that cannot be read."""
+    found: list[Finding] = []
+    for launch in plan.launches:
+        found += check(Subject.of(plan, launch, module, spec))
+    ignored = tuple(finding for finding in found if finding.id in spec.ignore)
+    return Judged(plan, module, tuple(f for f in found if f.id not in spec.ignore), ignored)
+
+
+def selected(manifest: Manifest, names: Sequence[str]) -> list[str]:
+    """The ops named, in that order, each once; every op when none is named."""
+    return list(dict.fromkeys(names)) if names else [*manifest.ops, *manifest.errors]

@@ -1,0 +1,47 @@
+"""Options that several commands share, each set as one decorator.
+
+May import click and the rooms below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def output_options(command: Command) -> Command:
+    """``--json``, ``-q``, ``-v``, ``--color``: how a command shows what it found."""
+    for option in reversed(
+        (
+            click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+            click.option("-q", "--quiet", is_flag=True, help="Print errors, and no more than asked for."),
+            click.option("-v", "--verbose", is_flag=True, help="Print more."),
+            click.option(
+                "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True,
+                help="When to colour. NO_COLOR and FORCE_COLOR are honoured.",
+            ),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def manifest_options(command: Command) -> Command:
+    """``-m``, ``--dim``, ``--set``: which manifest, and what to lay over it."""
+    for option in reversed(
+        (
+            click.option(
+                "-m", "--manifest", type=click.Path(path_type=Path), metavar="FILE",
+                help="The manifest.  [default: ops.toml here or in a folder above]",
+            ),
+            click.option("--dim", "dims", multiple=True, metavar="NAME=INT", help="Give a dim another value."),
+            click.option("--set", "scalars", multiple=True, metavar="NAME=VALUE", help="Give a scalar another value."),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command
