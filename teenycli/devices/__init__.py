@@ -1,0 +1,1 @@
+"""Devices that execute a plan: CUDA through cuda.core, and the CPU through our own compiler."""

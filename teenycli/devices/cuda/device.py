@@ -1,0 +1,385 @@
+"""The CUDA device: loads PTX through the driver's JIT and launches it, with every refusal explained.
+
+May import ``arch``, ``errors``, ``exits``, ``launch.plan``, ``ptx``, ``devices.base``, the files of its own house, and
+numpy in the functions that move arrays.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from teenycli.arch import Limits, parse_target
+from teenycli.devices.base import DeviceBuffer, Kernel, LaunchTime
+from teenycli.devices.cuda import errors
+from teenycli.devices.cuda.driver import (
+    NEEDS_NEWER_DRIVER,
+    Config,
+    Driver,
+    DriverError,
+    PackageError,
+    Packages,
+    packages,
+)
+from teenycli.devices.cuda.errors import Facts
+from teenycli.devices.cuda.gpu import Gpu, dotted, takes_target
+from teenycli.devices.cuda.parameters import compare_parameters
+from teenycli.devices.cuda.probe import kernel_module_version
+from teenycli.errors import Finding, Place, TeenyError
+from teenycli.exits import Exit
+from teenycli.launch.plan import Launch, encode_argument
+from teenycli.ptx.model import Function, Module, Source, Triple
+from teenycli.ptx.strip import strip_debug
+
+if TYPE_CHECKING:
+    from teenycli.devices.base import Bytes
+
+#: What the driver aligns an allocation to (CUDA C++ Programming Guide, "Device Memory Accesses").
+_DRIVER_ALIGN = 256
+#: Seconds for which a launch is asked after without a pause, and the longest pause after that.
+_SPIN, _PAUSE = 0.002, 0.005
+#: Least architecture with clusters and programmatic dependent launch.
+_HOPPER = 90
+
+
+@dataclass(slots=True)
+class CudaKernel:
+    """An entry, compiled and loaded. ``opted_shared``: bytes of dynamic shared memory it has been allowed so far.
+
+    ``cached`` stays False: the driver has a cache of its own and does not say what came from it.
+    """
+
+    module: Module
+    entry: Function
+    function: Any
+    facts: Facts
+    compile_ms: float
+    findings: tuple[Finding, ...] = ()
+    opted_shared: int = 0
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CudaBuffer:
+    """Device memory; ``allocation`` is the address to free, ``address`` the aligned one within."""
+
+    name: str
+    address: int
+    nbytes: int
+    allocation: int
+
+
+class CudaDevice:
+    """One NVIDIA GPU. Raises TeenyError with exit NO_DEVICE when it cannot be opened.
+
+    After a fault, a time-out or an interrupt the GPU's context is of no more use: every call but ``close`` raises
+    ``context-lost``, and ``close`` leaves all to the end of the process.
+    """
+
+    def __init__(self, index: int = 0, cuda: Packages | None = None) -> None:
+        self._lost: str | None = None
+        self._modules: dict[Source, Any] = {}
+        self._allocations: set[int] = set()
+        try:
+            with ExitStack() as held:
+                self._driver = driver = Driver(index, cuda or packages())
+                held.callback(driver.close)
+                self._gpu = Gpu(f"cuda:{index}", driver.name, driver.sm, driver.cuda_version())
+                self._limits = _limits(driver, self._gpu.sm)
+                self._start = driver.event()
+                held.callback(driver.destroy_event, self._start)
+                self._end = driver.event()
+                held.callback(driver.destroy_event, self._end)
+                self._held = held.pop_all()
+        except PackageError as error:
+            message = f"a Python package that cuda:{index} needs cannot be used: {error}"
+            hint = "pip install 'cuda-core>=1' cuda-python"
+            raise TeenyError("no-cuda-package", message, hint=hint, exit=Exit.NO_DEVICE) from None
+        except DriverError as error:
+            message, hint = f"cuda:{index} cannot be opened: {error}", "nvidia-smi shows who uses it, and in what mode"
+            raise TeenyError("no-device", message, hint=hint, exit=Exit.NO_DEVICE) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        return self._gpu.name
+
+    @property
+    def description(self) -> str:
+        """``NVIDIA H200, sm_90, driver 580.95.05 (CUDA 13.0)``."""
+        module = kernel_module_version()
+        driver = "driver" if module is None else f"driver {module}"
+        return f"{self._gpu.product}, sm_{self._gpu.sm}, {driver} (CUDA {dotted(self._gpu.cuda)})"
+
+    @property
+    def gpu(self) -> Gpu:
+        """Architecture and driver, for choices that need them as data."""
+        return self._gpu
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    def layout_sm(self, module: Module) -> int:  # noqa: ARG002  (the JIT assembles for the GPU, whatever .target says)
+        return self._gpu.sm
+
+    # --- kernels -------------------------------------------------------------------------------------------------
+
+    def load(self, module: Module, entry: str) -> CudaKernel:
+        """Compile ``module`` unless an earlier entry of it did, and fetch ``entry``.
+
+        Raises TeenyError: ``unknown-entry``; ``target-architecture``, ``ptx-version``, ``invalid-ptx``, ``no-jit``
+        (exit UNSUPPORTED, the JIT's log in the note); ``parameter-layout``.
+        """
+        function = next((f for f in module.entries if f.name == entry), None)
+        if function is None:
+            raise errors.unknown_entry(module, entry)
+        if not takes_target(parse_target(module.target), self._gpu.sm):
+            raise errors.wrong_target(module, self._gpu)
+        self._make_ready()
+        began = time.perf_counter()
+        try:
+            handle = self._driver.function(self._module(module.source), entry)
+            compile_ms = (time.perf_counter() - began) * 1e3
+            facts = Facts(
+                self._limits,
+                static_shared=self._driver.attribute(handle, "SHARED_SIZE_BYTES"),
+                max_threads=self._driver.attribute(handle, "MAX_THREADS_PER_BLOCK"),
+                registers=self._driver.attribute(handle, "NUM_REGS"),
+            )
+            table = self._driver.parameters(handle, len(function.params) + 1)
+        except DriverError as failure:
+            raise errors.load_error(failure, module, entry, self._gpu) from None
+        findings: tuple[Finding, ...] = ()
+        if table is not None:
+            where = Place(module.source.name, function.at.line, function.at.column)
+            findings = compare_parameters(table, function, self._gpu.sm, where)
+        return CudaKernel(module, function, handle, facts, compile_ms, findings)
+
+    def _module(self, source: Source) -> Any:
+        if source not in self._modules:
+            loaded = self._driver.load(strip_debug(source.text).encode() + b"\0")
+            self._modules[source] = loaded
+            self._held.callback(self._driver.unload, loaded)
+        return self._modules[source]
+
+    def launch(self, kernel: Kernel, launch: Launch, buffers: dict[str, DeviceBuffer], timeout: float) -> LaunchTime:
+        """Run one launch to its end; the time is the GPU's own, between two events around it.
+
+        Raises TeenyError, exit FAILED: ``argument-count``, ``argument-size``, ``launch-refused``, ``timeout``, and the
+        ids of ``errors.FAULTS``.
+        """
+        if not isinstance(kernel, CudaKernel):
+            raise TypeError(f"{type(kernel).__name__} is no kernel of {self.name}")
+        self._make_ready()
+        arguments = _arguments(kernel, launch, buffers)
+        if not errors.representable(launch, kernel.entry):
+            raise errors.launch_refused(launch, kernel.module, kernel.entry, kernel.facts)
+        config = launch_config(launch, kernel.entry, self._gpu.sm)
+        try:
+            self._opt_in(kernel, launch)
+            # Should anything break in from here on, the kernel may still run, and every call would wait for it.
+            self._lost = f"launch {launch.index} of '{launch.entry}' has not ended"
+            self._driver.record(self._start)
+            self._driver.launch(kernel.function, config, arguments)
+            self._driver.record(self._end)
+            self._wait(launch, timeout)
+            self._lost = None
+            # What the kernel printed comes out here.
+            self._driver.synchronize()
+            return LaunchTime(self._driver.milliseconds(self._start, self._end))
+        except DriverError as failure:
+            raise self._launch_error(failure, kernel, launch) from None
+
+    def _opt_in(self, kernel: CudaKernel, launch: Launch) -> None:
+        """Ask for what a kernel does not get unasked: shared memory over 48 KiB, clusters over the portable size."""
+        total = kernel.facts.static_shared + launch.shared
+        if total > self._limits.shared_optin:
+            raise errors.launch_refused(launch, kernel.module, kernel.entry, kernel.facts)
+        if total > self._limits.shared_default and launch.shared > kernel.opted_shared:
+            self._driver.set_attribute(kernel.function, "MAX_DYNAMIC_SHARED_SIZE_BYTES", launch.shared)
+            kernel.opted_shared = launch.shared
+        x, y, z = launch.cluster
+        if x * y * z > self._limits.cluster and self._gpu.sm >= _HOPPER:
+            self._driver.set_attribute(kernel.function, "NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)
+
+    def _wait(self, launch: Launch, timeout: float) -> None:
+        """Until the launch has ended. An interrupt gets through, as no call of the driver blocks here."""
+        began = time.monotonic()
+        while not self._driver.done(self._end):
+            passed = time.monotonic() - began
+            if timeout and passed > timeout:
+                raise errors.timed_out(launch, timeout)
+            if passed > _SPIN:
+                time.sleep(min(passed / 10, _PAUSE))
+
+    def _launch_error(self, failure: DriverError, kernel: CudaKernel, launch: Launch) -> TeenyError:
+        if failure.code in errors.FAULTS:
+            self._lost = f"launch {launch.index} of '{launch.entry}' met a fault"
+            return errors.fault(failure, launch, kernel.module, kernel.entry)
+        self._lost = None
+        if failure.call not in ("cuLaunchKernelEx", "cuFuncSetAttribute") or failure.code == NEEDS_NEWER_DRIVER:
+            return errors.failed(failure, f"running launch {launch.index} of '{launch.entry}'")
+        facts = kernel.facts
+        if launch.cooperative:
+            facts = replace(facts, resident=self._resident(kernel, launch))
+        return errors.launch_refused(launch, kernel.module, kernel.entry, facts, failure)
+
+    def _resident(self, kernel: CudaKernel, launch: Launch) -> int | None:
+        try:
+            return self._driver.resident_ctas(kernel.function, launch.threads, launch.shared)
+        except DriverError:
+            return None
+
+    # --- memory --------------------------------------------------------------------------------------------------
+
+    def upload(self, name: str, data: Bytes, align: int = 256) -> CudaBuffer:
+        """Raises TeenyError ``out-of-memory`` with the sizes."""
+        import numpy as np
+
+        self._make_ready()
+        host = np.ascontiguousarray(data)
+        align = max(align, 1)
+        slack = align if align > _DRIVER_ALIGN else 0
+        try:
+            # No allocation may be empty, and a buffer without elements has an address all the same.
+            allocation = self._driver.allocate(max(host.nbytes, 1) + slack)
+        except DriverError as failure:
+            if failure.code == errors.OUT_OF_MEMORY:
+                raise errors.out_of_memory(failure, f"buffer '{name}'", host.nbytes, self._memory()) from None
+            raise errors.failed(failure, f"allocating buffer '{name}'") from None
+        self._allocations.add(allocation)
+        buffer = CudaBuffer(name, -(-allocation // align) * align, host.nbytes, allocation)
+        if host.nbytes:
+            try:
+                with self._telling(f"copying buffer '{name}' to {self.name}"):
+                    self._driver.copy_in(buffer.address, host.ctypes.data, host.nbytes)
+            except TeenyError:
+                self.free(buffer)
+                raise
+        return buffer
+
+    def download(self, buffer: DeviceBuffer) -> Bytes:
+        import numpy as np
+
+        self._make_ready()
+        host = np.empty(buffer.nbytes, np.uint8)
+        if buffer.nbytes:
+            with self._telling(f"copying buffer '{buffer.name}' from {self.name}"):
+                self._driver.copy_out(host.ctypes.data, buffer.address, buffer.nbytes)
+        return host
+
+    def free(self, buffer: DeviceBuffer) -> None:
+        """Give a buffer's memory back before ``close`` does; nothing when that is done, or the context lost."""
+        if not isinstance(buffer, CudaBuffer):
+            raise TypeError(f"{type(buffer).__name__} is no buffer of {self.name}")
+        if self._lost is None and buffer.allocation in self._allocations:
+            self._allocations.discard(buffer.allocation)
+            with self._telling(f"freeing buffer '{buffer.name}'"):
+                self._driver.free(buffer.allocation)
+
+    def _memory(self) -> tuple[int, int] | None:
+        try:
+            return self._driver.memory()
+        except DriverError:
+            return None
+
+    # --- the end -------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Free what is left; the second time nothing. Everything is tried, even when something fails."""
+        usable, self._lost = self._lost is None, "it is closed"
+        # Where it is not, a call might wait for ever, or fails as all do after a fault: the process's end frees all.
+        held = self._held.pop_all() if usable else ExitStack()
+        for allocation in self._allocations if usable else ():
+            held.callback(self._driver.free, allocation)
+        self._allocations.clear()
+        self._modules.clear()
+        with self._telling(f"closing {self.name}"):
+            held.close()
+
+    def _make_ready(self) -> None:
+        """Make the device's context current, whatever else this process did; raise when it is of no more use."""
+        if self._lost is not None:
+            message = f"{self.name} is of no more use: {self._lost}"
+            raise TeenyError("context-lost", message, hint="start teeny again", exit=Exit.FAILED)
+        with self._telling(f"making {self.name} current"):
+            self._driver.set_current()
+
+    @contextmanager
+    def _telling(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except DriverError as failure:
+            if failure.code in errors.FAULTS:
+                self._lost = f"{doing} met a fault"
+            raise errors.failed(failure, doing) from None
+
+
+def launch_config(launch: Launch, entry: Function, sm: int) -> Config:
+    """The launch as the driver counts: clusters instead of CTAs for an entry with ``.blocksareclusters``.
+
+    A cluster of one is left out unless the entry has ``.explicitcluster`` (PTX ISA, "Cluster Dimension Directives").
+    Programmatic dependent launch is a permission, which GPUs before sm_90 have no use for.
+    """
+    x, y, z = launch.grid
+    if entry.directives.blocksareclusters:
+        a, b, c = launch.cluster
+        x, y, z = x // a, y // b, z // c
+    needs_cluster = launch.cluster != (1, 1, 1) or entry.directives.explicitcluster
+    return Config(
+        (x, y, z),
+        launch.block,
+        launch.shared,
+        launch.cluster if needs_cluster else None,
+        launch.cooperative,
+        launch.pdl and sm >= _HOPPER,
+    )
+
+
+def _arguments(kernel: CudaKernel, launch: Launch, buffers: dict[str, DeviceBuffer]) -> list[bytes]:
+    """The exact bytes of each argument. The driver reads as many as the parameter has, so sizes must agree."""
+    entry, where = kernel.entry, Place(kernel.module.source.name, kernel.entry.at.line, kernel.entry.at.column)
+    if len(launch.args) != len(entry.params):
+        raise TeenyError(
+            "argument-count",
+            f"'{entry.name}' takes {len(entry.params)} parameters, launch {launch.index} gives {len(launch.args)}",
+            where=where,
+            exit=Exit.FAILED,
+        )
+    encoded = []
+    for argument, param in zip(launch.args, entry.params, strict=True):
+        raw = encode_argument(argument, lambda name: buffers[name].address)
+        if len(raw) != param.size:
+            raise TeenyError(
+                "argument-size",
+                f"argument {argument.index} '{argument.name}' is a {argument.kind} of {len(raw)} bytes, parameter "
+                f"'{param.name}' takes {param.size}",
+                where=where,
+                exit=Exit.FAILED,
+            )
+        encoded.append(raw)
+    return encoded
+
+
+def _limits(driver: Driver, sm: int) -> Limits:
+    def extents(of: str) -> Triple:
+        x, y, z = (driver.property(f"max_{of}_dim_{axis}") for axis in "xyz")
+        return x, y, z
+
+    return Limits(
+        threads_per_block=driver.property("max_threads_per_block"),
+        block=extents("block"),
+        grid=extents("grid"),
+        cluster=8 if sm >= _HOPPER else 1,
+        shared_default=driver.property("max_shared_memory_per_block"),
+        shared_optin=driver.property("max_shared_memory_per_block_optin"),
+    )

@@ -1,0 +1,353 @@
+"""The one file that touches CUDA's Python packages: every call to the driver that teeny makes, with its types.
+
+``cuda.core`` opens the device, makes its primary context current and answers for its properties. What must fail with a
+number, or take an argument's exact bytes, goes through ``cuda.bindings.driver``: ``cuda.core`` turns a CUresult into
+text, and takes no struct as a kernel's argument.
+
+Tests hand in stand-ins for the two modules. May import, for types, ``ptx.model``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from teenycli.ptx.model import Triple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER and CUDA_ERROR_UNKNOWN, for failures that bear no number of their own.
+NEEDS_NEWER_DRIVER = 36
+UNKNOWN = 999
+_NEWER, _UNKNOWN = "CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER", "CUDA_ERROR_UNKNOWN"
+_NOT_READY = 600
+_INVALID_VALUE = 1
+#: Bytes of each of the two JIT logs; what does not fit is cut by the driver.
+_LOG_BYTES = 64 * 1024
+#: An argument starts at a multiple of this in host memory: more than any parameter's alignment.
+_ARGUMENT_ALIGN = 128
+
+
+class DriverError(Exception):
+    """A call that failed: the CUresult as ``code``, its ``name``, the driver's own ``words``, the function called."""
+
+    def __init__(self, code: int, name: str, words: str, call: str, log: str = "") -> None:
+        super().__init__(f"{call}: {name}: {words}")
+        self.code = code
+        self.name = name
+        self.words = words
+        self.call = call
+        self.log = log
+
+
+class PackageError(Exception):
+    """``cuda.core`` or ``cuda.bindings`` is not installed, too old, or cannot be imported; says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A launch as the driver wants it: ``grid`` in CTAs (in clusters for an entry with ``.blocksareclusters``)."""
+
+    grid: Triple
+    block: Triple
+    shared: int = 0
+    cluster: Triple | None = None
+    cooperative: bool = False
+    pdl: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Packages:
+    """``cuda.core``, ``cuda.bindings.driver``, and what the former raises when the driver refuses."""
+
+    core: Any
+    bindings: Any
+    error: type[Exception]
+
+
+def packages() -> Packages:
+    """The CUDA packages, imported. Raises PackageError."""
+    loaded = []
+    for name in ("cuda.core", "cuda.bindings.driver"):
+        try:
+            loaded.append(importlib.import_module(name))
+        except ImportError as error:
+            raise PackageError(f"{name}: {error}") from None
+    core, bindings = loaded
+    if not hasattr(core, "Device"):
+        raise PackageError(f"cuda.core {getattr(core, '__version__', '')} is older than 1.0")
+    try:
+        # cuda.core has no public name for its exception.
+        refusal: type[Exception] = importlib.import_module("cuda.core._utils.cuda_utils").CUDAError
+    except (ImportError, AttributeError):
+        return Packages(core, bindings, RuntimeError)
+    return Packages(core, bindings, refusal)
+
+
+class Driver:
+    """One GPU, opened. Every method raises DriverError when the driver refuses, and nothing else.
+
+    Handles (module, function, event) are the objects of ``cuda.bindings``; addresses are integers.
+    """
+
+    def __init__(self, index: int, packages: Packages) -> None:
+        self._cu = packages.bindings
+        self._error = packages.error
+        with self._naming("cuda.core.Device"):
+            self._device = packages.core.Device(index)
+            self._device.set_current()
+        # A hold of our own on the primary context: cuda.core lets go of its own when the process ends, and the last to
+        # go would wait for a kernel that never ends.
+        self._ordinal = self._call("cuDeviceGet", index)
+        self._call("cuDevicePrimaryCtxRetain", self._ordinal)
+        try:
+            self._stream = self._call("cuStreamCreate", self._cu.CUstream_flags.CU_STREAM_DEFAULT.value)
+        except DriverError:
+            self._call("cuDevicePrimaryCtxRelease", self._ordinal)
+            raise
+
+    # --- the device ----------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        with self._naming("cuda.core.Device.name"):
+            return str(self._device.name)
+
+    @property
+    def sm(self) -> int:
+        """Compute capability times ten."""
+        with self._naming("cuda.core.Device.compute_capability"):
+            major, minor = self._device.compute_capability
+        return int(major) * 10 + int(minor)
+
+    def cuda_version(self) -> tuple[int, int]:
+        """The newest CUDA version that the driver supports."""
+        number = int(self._call("cuDriverGetVersion"))
+        return number // 1000, number % 1000 // 10
+
+    def property(self, name: str) -> int:
+        """A property of the device, by the name that ``cuda.core.DeviceProperties`` gives it."""
+        with self._naming(f"cuda.core.DeviceProperties.{name}"):
+            return int(getattr(self._device.properties, name))
+
+    def set_current(self) -> None:
+        """Make the device's primary context that of the calling thread."""
+        with self._naming("cuda.core.Device.set_current"):
+            self._device.set_current()
+
+    # --- memory --------------------------------------------------------------------------------------------------
+
+    def memory(self) -> tuple[int, int]:
+        """Free and total bytes."""
+        free, total = self._call("cuMemGetInfo")
+        return int(free), int(total)
+
+    def allocate(self, nbytes: int) -> int:
+        """The address of ``nbytes`` (at least one) of device memory, divisible by 256."""
+        return int(self._call("cuMemAlloc", nbytes))
+
+    def free(self, address: int) -> None:
+        self._call("cuMemFree", self._cu.CUdeviceptr(address))
+
+    def copy_in(self, address: int, host: int, nbytes: int) -> None:
+        """Copy ``nbytes`` from the host address ``host``; they have arrived when this returns."""
+        self._call("cuMemcpyHtoD", self._cu.CUdeviceptr(address), host, nbytes)
+        # The copy may return before the last of pageable memory is there, and launches have a stream of their own.
+        self.synchronize()
+
+    def copy_out(self, host: int, address: int, nbytes: int) -> None:
+        self._call("cuMemcpyDtoH", host, self._cu.CUdeviceptr(address), nbytes)
+
+    # --- code ----------------------------------------------------------------------------------------------------
+
+    def load(self, image: bytes) -> Any:
+        """A module from PTX text that ends with a NUL byte. The error's ``log`` is the JIT's, errors first."""
+        option = self._cu.CUjit_option
+        info, errors = bytearray(_LOG_BYTES), bytearray(_LOG_BYTES)
+        options = (
+            (option.CU_JIT_INFO_LOG_BUFFER, info),
+            (option.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, _LOG_BYTES),
+            (option.CU_JIT_ERROR_LOG_BUFFER, errors),
+            (option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, _LOG_BYTES),
+        )
+        names, values = [name for name, _ in options], [value for _, value in options]
+        try:
+            return self._call("cuModuleLoadDataEx", image, len(options), names, values)
+        except DriverError as error:
+            error.log = "\n".join(text for text in (_text(errors), _text(info)) if text)
+            raise
+
+    def unload(self, module: Any) -> None:
+        self._call("cuModuleUnload", module)
+
+    def function(self, module: Any, name: str) -> Any:
+        """The entry ``name`` of a module."""
+        return self._call("cuModuleGetFunction", module, name.encode())
+
+    def attribute(self, function: Any, name: str) -> int:
+        """A CUfunction_attribute, by its name without ``CU_FUNC_ATTRIBUTE_``."""
+        return int(self._call("cuFuncGetAttribute", self._function_attribute(name), function))
+
+    def set_attribute(self, function: Any, name: str, value: int) -> None:
+        self._call("cuFuncSetAttribute", function, self._function_attribute(name), value)
+
+    def _function_attribute(self, name: str) -> Any:
+        return getattr(self._cu.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
+
+    def parameters(self, function: Any, most: int) -> tuple[tuple[int, int], ...] | None:
+        """Offset and size in bytes of the first ``most`` parameters, as the driver lays them out.
+
+        Fewer when there are no more; None from a driver older than CUDA 12.4, which does not say.
+        """
+        table: list[tuple[int, int]] = []
+        while len(table) < most:
+            try:
+                offset, size = self._call("cuFuncGetParamInfo", function, len(table))
+            except DriverError as error:
+                if error.code == NEEDS_NEWER_DRIVER:
+                    return None
+                if error.code == _INVALID_VALUE:
+                    break
+                raise
+            table.append((int(offset), int(size)))
+        return tuple(table)
+
+    def resident_ctas(self, function: Any, threads: int, shared: int) -> int:
+        """How many CTAs of so many threads and bytes of dynamic shared memory the whole GPU holds at once."""
+        each = int(self._call("cuOccupancyMaxActiveBlocksPerMultiprocessor", function, threads, shared))
+        return each * self.property("multiprocessor_count")
+
+    # --- launches ------------------------------------------------------------------------------------------------
+
+    def launch(self, function: Any, config: Config, arguments: Sequence[bytes]) -> None:
+        """Queue one launch. ``arguments`` are the exact bytes of each parameter, in order."""
+        native = self._cu.CUlaunchConfig()
+        native.gridDimX, native.gridDimY, native.gridDimZ = config.grid
+        native.blockDimX, native.blockDimY, native.blockDimZ = config.block
+        native.sharedMemBytes = config.shared
+        native.hStream = self._stream
+        attributes = self._launch_attributes(config)
+        native.attrs = attributes
+        native.numAttrs = len(attributes)
+        held = _Arguments(arguments)
+        self._call("cuLaunchKernelEx", native, function, held.pointers, 0)
+
+    def _launch_attributes(self, config: Config) -> list[Any]:
+        def attribute(name: str) -> Any:
+            made = self._cu.CUlaunchAttribute()
+            made.id = getattr(self._cu.CUlaunchAttributeID, f"CU_LAUNCH_ATTRIBUTE_{name}")
+            return made
+
+        found = []
+        if config.cluster is not None:
+            cluster = attribute("CLUSTER_DIMENSION")
+            dim = cluster.value.clusterDim
+            dim.x, dim.y, dim.z = config.cluster
+            found.append(cluster)
+        if config.cooperative:
+            cooperative = attribute("COOPERATIVE")
+            cooperative.value.cooperative = 1
+            found.append(cooperative)
+        if config.pdl:
+            pdl = attribute("PROGRAMMATIC_STREAM_SERIALIZATION")
+            pdl.value.programmaticStreamSerializationAllowed = 1
+            found.append(pdl)
+        return found
+
+    def event(self) -> Any:
+        """A new event that keeps time."""
+        return self._call("cuEventCreate", self._cu.CUevent_flags.CU_EVENT_DEFAULT.value)
+
+    def record(self, event: Any) -> None:
+        self._call("cuEventRecord", event, self._stream)
+
+    def done(self, event: Any) -> bool:
+        """Whether all that was queued before ``event`` has finished; raises what went wrong in it."""
+        try:
+            self._call("cuEventQuery", event)
+        except DriverError as error:
+            if error.code == _NOT_READY:
+                return False
+            raise
+        return True
+
+    def milliseconds(self, start: Any, end: Any) -> float:
+        return float(self._call("cuEventElapsedTime", start, end))
+
+    def destroy_event(self, event: Any) -> None:
+        self._call("cuEventDestroy", event)
+
+    def synchronize(self) -> None:
+        """Wait for the whole context; what kernels printed comes out."""
+        self._call("cuCtxSynchronize")
+
+    def close(self) -> None:
+        """Let the stream and our hold on the primary context go; others in this process may use it on."""
+        try:
+            self._call("cuStreamDestroy", self._stream)
+        finally:
+            self._call("cuDevicePrimaryCtxRelease", self._ordinal)
+
+    # --- failures ------------------------------------------------------------------------------------------------
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        """Call a function of the driver: its result, its results as a tuple, or None."""
+        function: Callable[..., tuple[Any, ...]] | None = getattr(self._cu, name, None)
+        if function is None:
+            raise DriverError(NEEDS_NEWER_DRIVER, _NEWER, f"this cuda.bindings has no {name}", name)
+        try:
+            status, *results = function(*arguments)
+        except (RuntimeError, ValueError) as error:
+            # The bindings raise where the driver lacks the function, and for a CUresult newer than they are.
+            missing = isinstance(error, RuntimeError)
+            code, word = (NEEDS_NEWER_DRIVER, _NEWER) if missing else (UNKNOWN, _UNKNOWN)
+            raise DriverError(code, word, str(error), name) from None
+        if int(status):
+            raise DriverError(int(status), str(getattr(status, "name", status)), self._words(status), name)
+        return results[0] if len(results) == 1 else tuple(results) or None
+
+    def _words(self, status: Any) -> str:
+        failed, words = self._cu.cuGetErrorString(status)
+        return "" if int(failed) or words is None else words.decode("utf-8", "replace")
+
+    @contextmanager
+    def _naming(self, call: str) -> Iterator[None]:
+        """Errors of ``cuda.core`` as DriverError: their text begins with the CUresult's name."""
+        try:
+            yield
+        except (self._error, RuntimeError, ValueError) as error:
+            name, _, words = str(error).partition(":")
+            result = getattr(self._cu.CUresult, name, None) if name.startswith("CUDA_ERROR_") else None
+            if result is None:
+                raise DriverError(UNKNOWN, _UNKNOWN, str(error), call) from None
+            raise DriverError(int(result), name, words.strip(), call) from None
+
+
+class _Arguments:
+    """Kernel arguments in host memory, each aligned, and the array of pointers to them that the driver reads."""
+
+    def __init__(self, values: Sequence[bytes]) -> None:
+        offsets, total = [], 0
+        for value in values:
+            offsets.append(total)
+            total += -(-len(value) // _ARGUMENT_ALIGN) * _ARGUMENT_ALIGN
+        self._memory = ctypes.create_string_buffer(total + _ARGUMENT_ALIGN)
+        start = ctypes.addressof(self._memory)
+        start += -start % _ARGUMENT_ALIGN
+        self._array = (ctypes.c_void_p * max(len(values), 1))(*(start + offset for offset in offsets))
+        for offset, value in zip(offsets, values, strict=True):
+            ctypes.memmove(start + offset, value, len(value))
+
+    @property
+    def pointers(self) -> int:
+        """The address of the array; valid as long as this object lives."""
+        return ctypes.addressof(self._array)
+
+
+def _text(log: bytearray) -> str:
+    return bytes(log).partition(b"\0")[0].decode("utf-8", "replace").strip()

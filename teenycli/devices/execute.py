@@ -1,0 +1,94 @@
+"""A plan on a device: buffers up, launches in order, buffers down. The same for every device.
+
+May import ``errors``, ``launch.plan``, ``ptx.model``, ``devices.base``, and numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from teenycli.devices.base import Device, DeviceBuffer, Kernel
+from teenycli.errors import Finding, TeenyError
+from teenycli.launch.plan import Buffer, Plan
+from teenycli.ptx.model import Module
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What came of a plan.
+
+    ``device`` is its name, ``description`` the hardware. ``compile_ms`` sums over the entries, and ``cached`` says
+    whether all came from a cache. ``launch_ms`` has a time for each launch of the plan, in its order. ``arrays`` are
+    the buffers that came back, by name, each of the dtype and shape it went up with. ``findings`` are what the device
+    had to say about the kernels.
+    """
+
+    device: str
+    description: str
+    compile_ms: float
+    cached: bool
+    launch_ms: tuple[float, ...]
+    arrays: Mapping[str, Array]
+    findings: tuple[Finding, ...] = field(default=())
+
+
+def execute(
+    plan: Plan,
+    module: Module,
+    device: Device,
+    arrays: Mapping[str, Array],
+    *,
+    timeout: float = 0.0,
+    everything: bool = False,
+) -> Execution:
+    """Run every launch of ``plan`` on ``device``, which stays open.
+
+    ``arrays`` holds the first content of every buffer of the plan, by name, as many bytes as the buffer has.
+    ``timeout`` is for each launch, in seconds, 0 for none. What comes back are the outputs, or all buffers but scratch
+    when ``everything`` is wanted. Buffers are let go of however it ends.
+
+    Raises TeenyError: ``buffer-size``, and whatever the device raises.
+    """
+    contents = {buffer.name: _bytes_of(buffer, arrays) for buffer in plan.buffers}
+    kernels: dict[str, Kernel] = {}
+    for launch in plan.launches:
+        if launch.entry not in kernels:
+            kernels[launch.entry] = device.load(module, launch.entry)
+    with ExitStack() as held:
+        buffers: dict[str, DeviceBuffer] = {}
+        for buffer in plan.buffers:
+            uploaded = device.upload(buffer.name, contents.pop(buffer.name), buffer.align)
+            buffers[buffer.name] = uploaded
+            held.callback(device.free, uploaded)
+        times = tuple(device.launch(kernels[launch.entry], launch, buffers, timeout).ms for launch in plan.launches)
+        wanted = [b.name for b in plan.buffers if b.is_output or (everything and b.role != "scratch")]
+        results = {name: _like(arrays[name], device.download(buffers[name])) for name in wanted}
+    return Execution(
+        device.name,
+        device.description,
+        sum(kernel.compile_ms for kernel in kernels.values()),
+        bool(kernels) and all(kernel.cached for kernel in kernels.values()),
+        times,
+        results,
+        tuple(finding for kernel in kernels.values() for finding in kernel.findings),
+    )
+
+
+def _bytes_of(buffer: Buffer, arrays: Mapping[str, Array]) -> npt.NDArray[np.uint8]:
+    array = arrays.get(buffer.name)
+    if array is None or array.nbytes != buffer.nbytes:
+        have = "nothing" if array is None else f"{array.nbytes:,} bytes"
+        raise TeenyError("buffer-size", f"buffer '{buffer.name}' has {buffer.nbytes:,} bytes and was given {have}")
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _like(array: Array, raw: npt.NDArray[np.uint8]) -> Array:
+    return raw.view(array.dtype).reshape(array.shape)

@@ -1,0 +1,105 @@
+"""Which device a run uses: ``auto``, ``cpu``, ``cuda`` or ``cuda:N`` to an open device, and why that one.
+
+May import ``arch``, ``errors``, ``exits``, ``ptx.model``, ``devices.base``; of ``cuda`` what needs no package, and the
+devices themselves inside the functions that open them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from teenycli.arch import parse_target
+from teenycli.devices.base import Device
+from teenycli.devices.cuda.gpu import Gpu, dotted, newest_ptx, takes_target, target_rule
+from teenycli.devices.cuda.probe import PATIENT, Survey, survey
+from teenycli.errors import TeenyError, did_you_mean
+from teenycli.exits import Exit
+from teenycli.ptx.model import Module
+
+_CUDA = re.compile(r"cuda(?::([0-9]{1,4}))?")
+
+
+def choose(spec: str, module: Module, entry: str) -> tuple[Device, str]:
+    """The device that ``spec`` asks for, open, and a sentence for the user that says what it is and why it.
+
+    ``auto`` takes the first GPU that runs this PTX, else the CPU device. ``cuda`` takes the first that runs it, else
+    the first, whose ``load`` then says what is wrong.
+
+    Raises TeenyError: ``unknown-device`` (exit UNUSABLE); ``no-device``, ``no-cuda-package`` (exit NO_DEVICE).
+    """
+    match = _CUDA.fullmatch(spec)
+    if match is not None:
+        return _cuda(survey(PATIENT), match[1], module, entry)
+    if spec == "auto":
+        return _auto(survey(), module, entry)
+    if spec == "cpu":
+        device = open_cpu()
+        return device, f"running on cpu ({device.description}), as asked"
+    hint = did_you_mean(spec, ("auto", "cpu", "cuda", "cuda:0"))
+    raise TeenyError(
+        "unknown-device",
+        f"'{spec}' is no device; a device is auto, cpu, cuda or cuda:N",
+        hint=hint,
+        exit=Exit.UNUSABLE,
+    )
+
+
+def open_cpu() -> Device:
+    from teenycli.devices.cpu import CpuDevice
+
+    return CpuDevice()
+
+
+def open_gpu(index: int) -> Device:
+    from teenycli.devices.cuda.device import CudaDevice
+
+    return CudaDevice(index)
+
+
+def unfit(gpu: Gpu, module: Module, entry: str) -> str | None:
+    """Why ``gpu`` cannot run ``entry``: its architecture, or a driver too old for the PTX version. None when it can."""
+    target = parse_target(module.target)
+    if not takes_target(target, gpu.sm):
+        return f"'{entry}' is for {target}, which runs on {target_rule(target)}, and {gpu} is not that"
+    newest = newest_ptx(gpu.cuda)
+    if newest is not None and module.version > newest:
+        return (
+            f"'{entry}' is PTX {dotted(module.version)}, and {gpu} has a driver of CUDA {dotted(gpu.cuda)}, "
+            f"which takes PTX up to {dotted(newest)}"
+        )
+    return None
+
+
+def _cuda(found: Survey, number: str | None, module: Module, entry: str) -> tuple[Device, str]:
+    if not found.gpus:
+        raise found.error()
+    index, why = int(number or 0), "as asked"
+    if number is None and len(found.gpus) > 1:
+        fit = [index for index, gpu in enumerate(found.gpus) if unfit(gpu, module, entry) is None]
+        index, why = (fit[0], "the first that runs it") if fit else (0, "the first there")
+    if index >= len(found.gpus):
+        raise TeenyError(
+            "no-device",
+            f"there is no cuda:{index}; those there: {', '.join(map(str, found.gpus))}",
+            hint="CUDA_VISIBLE_DEVICES, where it is set, says which GPUs are there and numbers them",
+            exit=Exit.NO_DEVICE,
+        )
+    device = open_gpu(index)
+    return device, f"running on {device.name} ({device.description}), {why}"
+
+
+def _auto(found: Survey, module: Module, entry: str) -> tuple[Device, str]:
+    passed: list[str] = []
+    for index, gpu in enumerate(found.gpus):
+        why = unfit(gpu, module, entry)
+        if why is None:
+            try:
+                device = open_gpu(index)
+            except TeenyError as error:
+                why = f"{error}" + (f" ({error.finding.hint})" if error.finding.hint else "")
+            else:
+                return device, f"running on {device.name} ({device.description})" + "".join(f"; {p}" for p in passed)
+        passed.append(why)
+    device = open_cpu()
+    why = "; ".join(passed) or found.problem or "no GPU"
+    return device, f"running on cpu ({device.description}): {why}"

@@ -1,0 +1,85 @@
+"""PTX for a real GPU, small and by hand, and launches of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from teenycli.launch.plan import Address, Argument, Field, Launch, Value
+from teenycli.ptx import Module, Source, outline
+from teenycli.ptx.model import Triple
+
+_HEAD = ".version {version}\n.target {target}\n.address_size 64\n"
+_REGISTERS = ".reg .pred %p<3>;\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n.reg .b16 %h<3>;\n"
+
+
+def kernel(
+    body: str, params: str = "", directives: str = "", head: str = "", target: str = "sm_75", version: str = "7.8"
+) -> Module:
+    """A module with the one entry ``k``."""
+    text = _HEAD.format(target=target, version=version)
+    text += f"{head}\n.visible .entry k({params}) {directives}\n{{\n{_REGISTERS}{body}\nret;\n}}\n"
+    return outline(Source("k.ptx", text))
+
+
+def scalar(kind: str, size: int, value: Value) -> tuple[str, int, Value]:
+    return kind, size, value
+
+
+def pointer(buffer: str | None, offset: int = 0) -> tuple[str, int, Value]:
+    return "ptr", 8, Address(buffer, offset)
+
+
+def launch(
+    args: Sequence[tuple[str, int, Value]], grid: Triple = (1, 1, 1), block: Triple = (1, 1, 1), **rest: Any
+) -> Launch:
+    arguments = tuple(
+        Argument(index, f"a{index}", kind, size, (Field(kind, value),))
+        for index, (kind, size, value) in enumerate(args)
+    )
+    return Launch("op", 0, "k", grid, block, arguments, **rest)
+
+
+#: One thread stores 7 to its argument; what the fault is depends on the address.
+STORE = "ld.param.u64 %rd1, [p];\nst.global.u32 [%rd1], 7;"
+FOREVER = "L: bra L;"
+#: Runs for 20 ms by the GPU's own clock.
+SPIN = """
+mov.u64 %rd1, %globaltimer;
+L: mov.u64 %rd2, %globaltimer;
+sub.u64 %rd3, %rd2, %rd1;
+setp.lt.u64 %p1, %rd3, 20000000;
+@%p1 bra L;
+"""
+#: Writes 5 to the last of n bytes of dynamic shared memory, and what it reads there to the buffer.
+LAST_OF_SHARED = """
+ld.param.u64 %rd1, [p];
+ld.param.u32 %r1, [n];
+mov.u32 %r2, pool;
+add.u32 %r2, %r2, %r1;
+mov.u16 %h1, 5;
+st.shared.u8 [%r2+-1], %h1;
+ld.shared.u8 %r3, [%r2+-1];
+st.global.u32 [%rd1], %r3;
+"""
+#: Every CTA adds the number of CTAs in its cluster to the buffer.
+CLUSTERS = """
+ld.param.u64 %rd1, [p];
+mov.u32 %r1, %cluster_nctarank;
+red.global.add.u32 [%rd1], %r1;
+"""
+POOL = ".extern .shared .align 16 .b8 pool[];"
+P = ".param .u64 p"
+P_N = ".param .u64 p, .param .u32 n"
+
+
+def copies_its_parameters(sizes: Sequence[tuple[int, int]]) -> Module:
+    """A kernel that stores every byte of its parameters, each of (size, align), to the buffer that is its last one."""
+    params = [f".param .align {align} .b8 s{index}[{size}]" for index, (size, align) in enumerate(sizes)]
+    lines, end = ["ld.param.u64 %rd1, [p];"], 0
+    for index, (size, _) in enumerate(sizes):
+        for offset in range(size):
+            lines.append(f"ld.param.u8 %h1, [s{index}+{offset}];")
+            lines.append(f"st.global.u8 [%rd1+{end + offset}], %h1;")
+        end += size
+    return kernel("\n".join(lines), ", ".join([*params, P]))

@@ -1,0 +1,255 @@
+"""What only a real GPU can show. ``pytest -m cuda``."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from teenycli.arch import limits_of
+from teenycli.devices.base import DeviceBuffer
+from teenycli.devices.cuda.device import CudaDevice
+from teenycli.devices.cuda.driver import DriverError
+from teenycli.devices.cuda.errors import OUT_OF_MEMORY
+from teenycli.devices.execute import execute
+from teenycli.devices.select import unfit
+from teenycli.dtypes import DTYPES
+from teenycli.errors import TeenyError
+from teenycli.exits import Exit
+from teenycli.launch.plan import Address, Argument, Buffer, Field, Launch, Plan
+from teenycli.ptx import outline, read_source
+from tests.cuda.kernels import (
+    CLUSTERS,
+    LAST_OF_SHARED,
+    P_N,
+    POOL,
+    SPIN,
+    STORE,
+    P,
+    copies_its_parameters,
+    kernel,
+    launch,
+    pointer,
+    scalar,
+)
+
+pytestmark = pytest.mark.cuda
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = sorted([*ROOT.glob("ptx/**/*.ptx"), *ROOT.glob("tests/corpus/**/*.ptx")])
+
+
+@contextmanager
+def raised(id: str, exit: Exit = Exit.FAILED) -> Iterator[pytest.ExceptionInfo[TeenyError]]:
+    with pytest.raises(TeenyError) as caught:
+        yield caught
+    assert (caught.value.finding.id, caught.value.exit) == (id, exit)
+
+
+def one_word(device: CudaDevice) -> dict[str, DeviceBuffer]:
+    return {"x": device.upload("x", np.zeros(4, np.uint8))}
+
+
+def word(device: CudaDevice, buffers: dict[str, DeviceBuffer]) -> int:
+    return int(device.download(buffers["x"]).view(np.uint32)[0])
+
+
+# --- it computes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sample", "block", "elements", "hidden"), [("cuda/vector_add", 256, 256, 0), ("triton/vector_add", 128, 1024, 2)]
+)
+def test_vector_add_end_to_end(device: CudaDevice, sample: str, block: int, elements: int, hidden: int) -> None:
+    n = 1_000_003
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.random(n, np.float32) for name in ("x", "y")} | {"out": np.full(n, np.nan, np.float32)}
+    buffers = tuple(Buffer(name, DTYPES["f32"], (n,), "output" if name == "out" else "input") for name in arrays)
+    pointers = [Field("ptr", Address(name)) for name in arrays]
+    fields = [*pointers, Field("i32", n), *[Field("ptr", Address())] * hidden]
+    args = tuple(Argument(i, f"a{i}", f.kind, 4 if f.kind == "i32" else 8, (f,)) for i, f in enumerate(fields))
+    once = Launch("vector_add", 0, "vector_add", (-(-n // elements), 1, 1), (block, 1, 1), args)
+    plan = Plan("vector_add", {"n": n}, sample, "vector_add", buffers, (once,))
+    module = outline(read_source(ROOT / "ptx" / f"{sample}.ptx"))
+    done = execute(plan, module, device, arrays, timeout=60)
+    np.testing.assert_array_equal(done.arrays["out"], arrays["x"] + arrays["y"])
+    assert 0 < done.launch_ms[0] < 1000
+    assert done.compile_ms > 0
+
+
+def test_a_launch_is_timed_by_the_gpu(device: CudaDevice) -> None:
+    ms = device.launch(device.load(kernel(SPIN), "k"), launch([]), {}, 10).ms
+    assert 19 < ms < 60
+
+
+@pytest.mark.parametrize("nbytes", [1, 255, 1 << 20, (1 << 28) + 3])
+def test_copies_of_any_size_return_whole(device: CudaDevice, nbytes: int) -> None:
+    data = np.random.default_rng(nbytes).integers(0, 256, nbytes, np.uint8)
+    buffer = device.upload("x", data, 4096)
+    assert buffer.address % 4096 == 0
+    assert np.array_equal(device.download(buffer), data)
+
+
+def test_more_memory_than_there_is(device: CudaDevice) -> None:
+    with pytest.raises(DriverError) as caught:
+        device._driver.allocate(1 << 46)
+    assert caught.value.code == OUT_OF_MEMORY
+
+
+# --- parameters --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_the_driver_lays_out_parameters_as_we_do(device: CudaDevice, path: Path) -> None:
+    module = outline(read_source(path))
+    why = unfit(device.gpu, module, path.stem)
+    if why is not None:
+        pytest.skip(why)
+    for entry in module.entries:
+        try:
+            device.load(module, entry.name)
+        except TeenyError as error:
+            # Some texts are for a linker; what must not be is another layout.
+            if error.exit is not Exit.UNSUPPORTED:
+                raise
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_parameters_of_any_size_and_alignment_arrive_byte_for_byte(device: CudaDevice, seed: int) -> None:
+    rng = random.Random(seed)
+    sizes = [(rng.randint(1, 96), 2 ** rng.randint(0, 7)) for _ in range(rng.randint(1, 6))]
+    values = [rng.randbytes(size) for size, _ in sizes]
+    args = [scalar("bytes", size, value) for (size, _), value in zip(sizes, values, strict=True)]
+    total = sum(size for size, _ in sizes)
+    buffers: dict[str, DeviceBuffer] = {"out": device.upload("out", np.zeros(total, np.uint8))}
+    loaded = device.load(copies_its_parameters(sizes), "k")
+    device.launch(loaded, launch([*args, pointer("out")]), buffers, 10)
+    assert device.download(buffers["out"]).tobytes() == b"".join(values)
+
+
+# --- limits ------------------------------------------------------------------------------------------------------
+
+
+def test_limits_are_those_of_the_table(device: CudaDevice) -> None:
+    assert device.limits == limits_of(device.layout_sm(kernel("")))
+
+
+def test_shared_memory_up_to_the_limit_and_no_further(device: CudaDevice) -> None:
+    loaded = device.load(kernel(LAST_OF_SHARED, P_N, head=POOL), "k")
+    buffers, most = one_word(device), device.limits.shared_optin
+    for shared in (1, 48 * 1024, most):
+        device.launch(loaded, launch([pointer("x"), scalar("i32", 4, shared)], shared=shared), buffers, 10)
+        assert word(device, buffers) == 5
+    with raised("launch-refused") as caught:
+        device.launch(loaded, launch([pointer("x"), scalar("i32", 4, 1)], shared=most + 1), buffers, 10)
+    assert f"the device allows {most:,}" in caught.value.finding.message
+
+
+@pytest.mark.parametrize(
+    ("directives", "change", "expected"),
+    [
+        (".reqntid 128", {"block": (64, 1, 1)}, "block 64x1x1, but the kernel demands 128x1x1"),
+        (".maxntid 128", {"block": (256, 1, 1)}, "256 threads, but the kernel allows 128"),
+        ("", {"block": (2048, 1, 1)}, "2048 threads, but the device allows 1024"),
+        ("", {"block": (1, 1, 65)}, "block 1x1x65, but the device allows"),
+        ("", {"grid": (1, 65536, 1)}, "grid 1x65536x1, but the device allows"),
+        ("", {"grid": (0, 1, 1)}, "grid 0x1x1 has a dimension below 1"),
+        (
+            "",
+            {"grid": (1 << 20, 1, 1), "block": (1024, 1, 1), "cooperative": True},
+            "a cooperative grid of 1048576 CTAs",
+        ),
+    ],
+)
+def test_what_the_driver_refuses_is_explained_and_the_device_goes_on(
+    device: CudaDevice, directives: str, change: dict[str, tuple[int, int, int]], expected: str
+) -> None:
+    buffers = one_word(device)
+    loaded = device.load(kernel(STORE, P, directives), "k")
+    with raised("launch-refused") as caught:
+        device.launch(loaded, launch([pointer("x")], **change), buffers, 10)
+    assert expected in caught.value.finding.message
+    plain = device.load(kernel(STORE, P), "k")
+    device.launch(plain, launch([pointer("x")], (4, 1, 1), (32, 1, 1)), buffers, 10)
+    assert word(device, buffers) == 7
+
+
+@pytest.mark.parametrize("cluster", [1, 2, 8])
+@pytest.mark.parametrize(
+    ("directives", "version"),
+    [
+        ("", "7.8"),
+        (".reqnctapercluster {}", "7.8"),
+        (".reqntid 32 .reqnctapercluster {} .blocksareclusters", "9.0"),
+    ],
+)
+def test_a_grid_counts_ctas_with_clusters_too(device: CudaDevice, cluster: int, directives: str, version: str) -> None:
+    module = kernel(CLUSTERS, P, directives.format(cluster), target="sm_90", version=version)
+    why = unfit(device.gpu, module, "k")
+    if why is not None:
+        pytest.skip(why)
+    buffers = one_word(device)
+    once = launch([pointer("x")], (16, 1, 1), (32, 1, 1), cluster=(cluster, 1, 1))
+    device.launch(device.load(module, "k"), once, buffers, 10)
+    assert word(device, buffers) == 16 * 32 * cluster
+
+
+def test_a_grid_that_no_cluster_divides(device: CudaDevice) -> None:
+    module = kernel(CLUSTERS, P, target="sm_90")
+    why = unfit(device.gpu, module, "k")
+    if why is not None:
+        pytest.skip(why)
+    loaded = device.load(module, "k")
+    with raised("launch-refused") as caught:
+        device.launch(loaded, launch([pointer("x")], (3, 1, 1), cluster=(2, 1, 1)), one_word(device), 10)
+    assert "no multiple of cluster" in caught.value.finding.message
+
+
+# --- refusals to load --------------------------------------------------------------------------------------------
+
+
+def test_a_ptx_version_newer_than_the_driver(device: CudaDevice) -> None:
+    with raised("ptx-version", Exit.UNSUPPORTED) as caught:
+        device.load(kernel("", version="99.9"), "k")
+    assert "PTX 99.9 needs a newer driver" in caught.value.finding.message
+
+
+def test_invalid_ptx_comes_with_the_log_and_its_line(device: CudaDevice) -> None:
+    module = kernel("frobnicate.u32 %r1, %r2;")
+    with raised("invalid-ptx", Exit.UNSUPPORTED) as caught:
+        device.load(module, "k")
+    lines = module.source.text.splitlines()
+    where = caught.value.finding.where
+    assert where is not None
+    assert lines[where.line - 1].startswith("frobnicate")
+    assert "the driver's log:" in (caught.value.finding.note or "")
+
+
+# --- faults ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        ("out-of-bounds", {"out-of-bounds"}),
+        ("misaligned", {"misaligned"}),
+        ("trap", {"launch-failed", "illegal-instruction"}),
+        ("forever", {"timeout"}),
+    ],
+)
+@pytest.mark.usefixtures("device")
+def test_a_fault_is_pinned_to_its_launch_and_the_process_ends(name: str, ids: set[str]) -> None:
+    command = [sys.executable, "-m", "tests.cuda.victim", name]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["id"] in ids
+    assert said["message"].startswith("launch 0 of 'k' (grid 1x1x1, block 1x1x1)")
+    assert (said["exit"], said["after"]) == (int(Exit.FAILED), "context-lost")

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from teenycli.arch import Limits
+from teenycli.devices.base import Device, DeviceBuffer, Kernel, LaunchTime
+from teenycli.devices.execute import execute
+from teenycli.dtypes import DTYPES
+from teenycli.errors import Finding, TeenyError
+from teenycli.launch.plan import Address, Argument, Buffer, Field, Launch, Plan
+from teenycli.ptx.model import Module
+from tests.ptx.text import module_of
+
+pytestmark = pytest.mark.unit
+
+MODULE = module_of(".visible .entry twice() { ret; }\n.visible .entry other() { ret; }")
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass
+class Loaded:
+    entry: str
+    compile_ms: float
+    cached: bool
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass
+class Memory:
+    name: str
+    address: int
+    data: Bytes
+
+    @property
+    def nbytes(self) -> int:
+        return self.data.size
+
+
+@dataclass
+class Doubler:
+    """A device whose every kernel writes twice its first argument's floats to its second's; it counts what it holds."""
+
+    name: str = "fake"
+    description: str = "a fake"
+    limits: Limits = field(default_factory=Limits)
+    cached: bool = False
+    events: list[str] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
+    fails: str | None = None
+
+    def _note(self, event: str) -> None:
+        self.events.append(event)
+        if event == self.fails:
+            raise TeenyError("broken", event)
+
+    def layout_sm(self, module: Module) -> int:
+        return len(module.functions)
+
+    def load(self, module: Module, entry: str) -> Loaded:
+        assert entry in [function.name for function in module.entries]
+        self._note(f"load {entry}")
+        return Loaded(entry, 2.0, self.cached, (Finding("note", entry),))
+
+    def upload(self, name: str, data: Bytes, align: int = 256) -> Memory:
+        assert data.dtype == np.uint8
+        assert data.ndim == 1
+        self._note(f"upload {name} {align}")
+        self.held.append(name)
+        return Memory(name, 4096, data.copy())
+
+    def download(self, buffer: DeviceBuffer) -> Bytes:
+        assert isinstance(buffer, Memory)
+        self._note(f"download {buffer.name}")
+        return buffer.data.copy()
+
+    def launch(self, kernel: Kernel, launch: Launch, buffers: dict[str, DeviceBuffer], timeout: float) -> LaunchTime:
+        assert isinstance(kernel, Loaded)
+        self._note(f"launch {kernel.entry} {launch.index} {timeout:g}")
+        source, target = (buffers[str(argument.name)] for argument in launch.args)
+        assert isinstance(source, Memory)
+        assert isinstance(target, Memory)
+        target.data.view(np.float32)[:] = source.data.view(np.float32) * 2
+        return LaunchTime(10.0 + launch.index)
+
+    def close(self) -> None:
+        self._note("close")
+
+
+class Freeing(Doubler):
+    def free(self, buffer: DeviceBuffer) -> None:
+        self.held.remove(buffer.name)
+
+
+def launch(index: int, entry: str, source: str, target: str) -> Launch:
+    args = tuple(Argument(i, name, "ptr", 8, (Field("ptr", Address(name)),)) for i, name in enumerate((source, target)))
+    return Launch("op", index, entry, (1, 1, 1), (32, 1, 1), args)
+
+
+F32 = DTYPES["f32"]
+BUFFERS = (
+    Buffer("x", F32, (2, 3), "input"),
+    Buffer("pad", F32, (6,), "scratch", align=1024),
+    Buffer("y", F32, (2, 3), "output"),
+)
+ARRAYS: Mapping[str, npt.NDArray[Any]] = {
+    "x": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "pad": np.zeros(6, np.float32),
+    "y": np.full((2, 3), np.nan, np.float32),
+}
+
+
+def plan(*launches: Launch, buffers: tuple[Buffer, ...] = BUFFERS) -> Plan:
+    return Plan("op", {}, "k.ptx", "twice", buffers, launches)
+
+
+ONCE = plan(launch(0, "twice", "x", "y"))
+
+
+def test_outputs_come_back_in_dtype_and_shape() -> None:
+    device = Freeing()
+    as_device: Device = device
+    done = execute(ONCE, MODULE, as_device, ARRAYS, timeout=7)
+    assert list(done.arrays) == ["y"]
+    np.testing.assert_array_equal(done.arrays["y"], ARRAYS["x"] * 2)
+    assert (done.device, done.description, done.compile_ms, done.cached) == ("fake", "a fake", 2.0, False)
+    assert done.launch_ms == (10.0,)
+    assert [finding.message for finding in done.findings] == ["twice"]
+    assert np.isnan(ARRAYS["y"]).all()
+    assert device.events == [
+        "load twice", "upload x 256", "upload pad 1024", "upload y 256", "launch twice 0 7", "download y",
+    ]  # fmt: skip
+    assert device.held == []
+
+
+def test_launches_go_in_order_and_each_entry_is_loaded_once() -> None:
+    device = Freeing(cached=True)
+    launches = (launch(0, "twice", "x", "pad"), launch(1, "other", "pad", "y"), launch(2, "twice", "y", "pad"))
+    done = execute(plan(*launches), MODULE, device, ARRAYS)
+    np.testing.assert_array_equal(done.arrays["y"], ARRAYS["x"] * 4)
+    assert done.launch_ms == (10.0, 11.0, 12.0)
+    assert (done.compile_ms, done.cached) == (4.0, True)
+    assert [event for event in device.events if event.startswith("load")] == ["load twice", "load other"]
+
+
+def test_everything_but_scratch_comes_back_when_asked_for() -> None:
+    done = execute(ONCE, MODULE, Freeing(), ARRAYS, everything=True)
+    assert list(done.arrays) == ["x", "y"]
+
+
+def test_a_buffer_written_in_place_is_an_output() -> None:
+    buffers = (Buffer("x", F32, (2, 3), "input", output="y"),)
+    done = execute(plan(launch(0, "twice", "x", "x"), buffers=buffers), MODULE, Freeing(), ARRAYS)
+    np.testing.assert_array_equal(done.arrays["x"], ARRAYS["x"] * 2)
+
+
+@pytest.mark.parametrize("event", ["upload y 256", "launch twice 0 0", "download y"])
+def test_buffers_are_let_go_of_however_it_ends(event: str) -> None:
+    device = Freeing(fails=event)
+    with pytest.raises(TeenyError, match=event):
+        execute(ONCE, MODULE, device, ARRAYS)
+    assert device.held == []
+
+
+def test_nothing_is_copied_before_every_kernel_is_loaded() -> None:
+    device = Freeing(fails="load other")
+    with pytest.raises(TeenyError):
+        execute(plan(launch(0, "twice", "x", "y"), launch(1, "other", "x", "y")), MODULE, device, ARRAYS)
+    assert device.events == ["load twice", "load other"]
+
+
+def test_a_device_that_frees_only_at_its_end_will_do() -> None:
+    device = Doubler()
+    execute(ONCE, MODULE, device, ARRAYS)
+    assert device.held == ["x", "pad", "y"]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "have"),
+    [({**ARRAYS, "y": np.zeros(5, np.float32)}, "20 bytes"), ({"x": ARRAYS["x"], "pad": ARRAYS["pad"]}, "nothing")],
+)
+def test_arrays_of_another_size_are_refused(arrays: Mapping[str, npt.NDArray[Any]], have: str) -> None:
+    with pytest.raises(TeenyError) as caught:
+        execute(ONCE, MODULE, Freeing(), arrays)
+    assert caught.value.finding.id == "buffer-size"
+    assert caught.value.finding.message == f"buffer 'y' has 24 bytes and was given {have}"
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros((0, 3), np.float32),
+        np.array(3.0, ml_dtypes.bfloat16),
+        np.arange(4, dtype=ml_dtypes.float8_e4m3fn),
+        np.array([True, False]),
+        np.arange(24, dtype=np.int64).reshape(2, 3, 4)[:, ::-1, ::2],
+    ],
+    ids=["empty", "bf16", "e4m3", "bool", "strided"],
+)
+def test_any_dtype_shape_and_stride_survives_the_trip(array: npt.NDArray[Any]) -> None:
+    names = {"bfloat16": "bf16", "float8_e4m3fn": "e4m3", "float32": "f32", "bool": "bool", "int64": "i64"}
+    buffers = (Buffer("b", DTYPES[names[array.dtype.name]], array.shape, "output"),)
+    done = execute(plan(buffers=buffers), MODULE, Freeing(), {"b": array})
+    assert done.arrays["b"].dtype == array.dtype
+    np.testing.assert_array_equal(done.arrays["b"], array)
+    assert (done.launch_ms, done.cached, done.compile_ms) == ((), False, 0)
