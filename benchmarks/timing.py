@@ -76,7 +76,7 @@ def peak_memory(args: Sequence[str | Path]) -> float:
 
 
 def report(title: str, rows: Sequence[Ratio], facts: Mapping[str, object] | None = None) -> int:
-    """Print the rows as a table, or as JSON with ``--json`` on the command line; returns 1 when one is over its limit."""
+    """Print the rows as a table, or as JSON with ``--json`` in the command line; 1 when one is over its limit."""
     if "--json" in sys.argv:
         print(json.dumps({"title": title, "facts": dict(facts or {}), "rows": [asdict(row) for row in rows]}, indent=1))
     else:
@@ -86,7 +86,8 @@ def report(title: str, rows: Sequence[Ratio], facts: Mapping[str, object] | None
         width = max(len(row.name) for row in rows)
         for row in rows:
             limit = "" if row.limit is None else f"  at most {row.limit:g}: {'ok' if row.ok else 'OVER'}"
-            print(f"  {row.name:{width}}  {row.ours:10.1f} {row.unit}  {row.base:10.1f} {row.unit}  {row.ratio:6.2f}{limit}")
+            figures = f"{row.ours:10.1f} {row.unit}  {row.base:10.1f} {row.unit}  {row.ratio:6.2f}"
+            print(f"  {row.name:{width}}  {figures}{limit}")
     return int(not all(row.ok for row in rows))
 
 

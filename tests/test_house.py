@@ -26,9 +26,8 @@ ALLOWED = {
 }  # fmt: skip
 
 
-def modules() -> Iterator[tuple[str, Path]]:
-    for path in sorted(ROOT.rglob("*.py")):
-        yield str(path.relative_to(ROOT)), path
+def modules() -> list[tuple[str, Path]]:
+    return [(str(path.relative_to(ROOT)), path) for path in sorted(ROOT.rglob("*.py"))]
 
 
 def room_of(parts: tuple[str, ...]) -> str:

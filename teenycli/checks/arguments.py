@@ -169,9 +169,7 @@ def _kinds_that_fit(slot: Slot, usage: Usage) -> str | None:
     fitting = [
         name
         for name, dtype in DTYPES.items()
-        if dtype.size == slot.size
-        and name not in ("e4m3", "e5m2", "ptr")
-        and (floats if dtype.is_float else integers)
+        if dtype.size == slot.size and name not in ("e4m3", "e5m2", "ptr") and (floats if dtype.is_float else integers)
     ]
     return f"kinds that fit: {', '.join(fitting)}" if fitting else None
 

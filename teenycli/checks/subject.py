@@ -5,14 +5,14 @@ May import ``launch``, ``manifest``, ``ptx``, ``arch`` and ``errors``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from teenycli.arch import Limits, limits_of, parse_target
 from teenycli.errors import Place
-from teenycli.manifest.spec import OpSpec, Origin
 from teenycli.launch.plan import Argument, Launch, Plan
+from teenycli.manifest.spec import OpSpec, Origin
 from teenycli.ptx import code_of
 from teenycli.ptx.layout import Slot, layout
 from teenycli.ptx.metadata import hidden_count, metadata_of
@@ -31,7 +31,7 @@ class Subject:
     module: Module
     entry: Function
     sm: int
-    origin: Origin = Origin()
+    origin: Origin = field(default_factory=Origin)
     folder: Path = Path()
 
     @classmethod

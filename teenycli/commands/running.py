@@ -16,6 +16,7 @@ from teenycli.errors import TeenyError, did_you_mean
 from teenycli.launch.build import init_of
 from teenycli.launch.plan import Buffer, Plan
 from teenycli.manifest.spec import OpSpec
+from teenycli.ptx.search import shared_memory
 from teenycli.tensors.arrays import fill
 from teenycli.tensors.compare import Comparison, Summary, compare, summarize
 from teenycli.tensors.convert import Array, raw_bytes
@@ -40,11 +41,12 @@ class Output:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of one case gave."""
+    """What a run of one case gave; ``shared_static`` in bytes of a CTA."""
 
     plan: Plan
     execution: Execution
     outputs: tuple[Output, ...]
+    shared_static: int
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,8 @@ def run_case(
     shown = [b for b in plan.buffers if b.name in execution.arrays and _is_shown(b, arrays, execution, wanted, adhoc)]
     references = _references(spec, plan, arrays, shown, expect)
     outputs = tuple(_output(spec, b, execution.arrays[b.name], references.get(b.name), expect, adhoc) for b in shown)
-    return Outcome(plan, execution, outputs)
+    entry = next(entry for entry in judged.module.entries if entry.name == plan.entry)
+    return Outcome(plan, execution, outputs, shared_memory(judged.module, entry)[0])
 
 
 def initial_arrays(spec: OpSpec, plan: Plan, seed: int) -> dict[str, Array]:
@@ -98,7 +101,7 @@ def initial_arrays(spec: OpSpec, plan: Plan, seed: int) -> dict[str, Array]:
     return arrays
 
 
-def _text(init: str | int | float) -> str | int | float:
+def _text(init: str | float) -> str | int | float:
     return int(init) if isinstance(init, bool) else init
 
 
@@ -116,9 +119,7 @@ def _check_names(plan: Plan, wanted: set[str], adhoc: bool) -> None:
             raise TeenyError("unknown-buffer", f"the op '{plan.op}' has no {what} '{name}'", hint=hint)
 
 
-def _is_shown(
-    buffer: Buffer, arrays: Mapping[str, Array], execution: Execution, wanted: set[str], adhoc: bool
-) -> bool:
+def _is_shown(buffer: Buffer, arrays: Mapping[str, Array], execution: Execution, wanted: set[str], adhoc: bool) -> bool:
     if buffer.is_output or wanted & {buffer.name, name_of(buffer)}:
         return True
     return adhoc and bool((raw_bytes(arrays[buffer.name]) != raw_bytes(execution.arrays[buffer.name])).any())

@@ -106,7 +106,7 @@ class Launch:
     shared: int = 0
     cooperative: bool = False
     pdl: bool = False
-    #: What comes before ``grid`` or ``block`` in the key that set it: ``op.softmax.``, or ``--``.
+    #: The key of the op that is launched (``op.softmax``), or ``--ptx``.
     source: str = ""
 
     @property
@@ -142,31 +142,40 @@ class Plan:
 _FORMATS = {"bool": "<?", "f16": "<e", "f32": "<f", "f64": "<d"}
 
 
-def encode_scalar(kind: str, value: int | float) -> bytes:
-    """``value`` as little-endian bytes of the scalar dtype ``kind``, rounded to nearest even for a float.
+def encode_scalar(kind: str, value: float) -> bytes:
+    """``value`` as little-endian bytes of the scalar dtype ``kind``, rounded once, to nearest even, for a float.
 
-    Raises TeenyError ``value-out-of-range`` when an integer does not fit, or is not an integer.
+    Raises TeenyError ``value-out-of-range`` when an integer does not fit, or is not an integer. A float too large
+    becomes infinite.
     """
     dtype = DTYPES[kind]
     if dtype.kind is Kind.FLOAT:
         return _encode_float(kind, float(value))
     low, high = dtype.int_range()
-    if isinstance(value, float) and not value.is_integer() or not low <= value <= high:
+    if (isinstance(value, float) and not value.is_integer()) or not low <= value <= high:
         raise TeenyError("value-out-of-range", f"{value} does not fit {kind}, which takes {low} to {high}")
     return int(value).to_bytes(dtype.size, "little", signed=dtype.kind is Kind.INT)
 
 
 def _encode_float(kind: str, value: float) -> bytes:
     if kind == "bf16":
-        # Round to odd at single precision first would be needed for doubles; PTX scalars come as singles.
-        bits = struct.unpack("<I", struct.pack("<f", value))[0]
-        if value != value:
-            return b"\xff\x7f"
-        return (((bits + 0x7FFF + (bits >> 16 & 1)) >> 16) & 0xFFFF).to_bytes(2, "little")
+        return _encode_bf16(value)
     try:
         return struct.pack(_FORMATS[kind], value)
     except OverflowError:
         return struct.pack(_FORMATS[kind], float("inf") if value > 0 else float("-inf"))
+
+
+def _encode_bf16(value: float) -> bytes:
+    if value != value:
+        return b"\xff\x7f"
+    single = _encode_float("f32", value)
+    nearest = float(struct.unpack("<f", single)[0])
+    bits = int.from_bytes(single, "little")
+    if nearest != value:
+        # Rounded to odd, a single still knows on which side of a tie between two bf16 the double was.
+        bits = bits - (abs(nearest) > abs(value)) | 1
+    return (bits + 0x7FFF + (bits >> 16 & 1) >> 16).to_bytes(2, "little")
 
 
 def encode_argument(argument: Argument, address_of: Callable[[str], int]) -> bytes:

@@ -1,6 +1,7 @@
 """Reading PTX: text to :class:`~teenycli.ptx.model.Module`, and bodies to :class:`~teenycli.ptx.model.Code`.
 
-Knows nothing of devices, click, rich or numpy. What is heavy (the instruction table, bodies) is imported when asked for.
+Knows nothing of devices, click, rich or numpy. What is heavy (the instruction table, bodies) is imported
+when asked for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Constants and constant expressions (PTX ISA, "Constants", "Constant Expressions").
 
-Integers are 64-bit and wrap; a literal is signed unless it has the suffix U or does not fit; an operation is unsigned when
-an operand is. Floats are doubles, or a single's bits where written ``0f…``.
+Integers are 64-bit and wrap; a literal is signed unless it has the suffix U or does not fit; an operation is
+unsigned when an operand is. Floats are doubles, or a single's bits where written ``0f…``.
 
 May import ``ptx.lexer`` and ``ptx.model``.
 """
@@ -56,9 +56,8 @@ def literal(cursor: Cursor) -> Constant:
     token = cursor.advance()
     text = token.text
     if token.kind == "FLOAT":
-        if text[:2].lower() == "0f":
-            return Float(int(text[2:], 16), 32)
-        return Float(int(text[2:], 16), 64) if text[:2].lower() == "0d" else double(float(text))
+        width = {"0f": 32, "0d": 64}.get(text[:2].lower())
+        return double(float(text)) if width is None else Float(int(f"0x{text[2:]}", 0), width)
     digits = text.rstrip("U")
     octal = digits.isdecimal() and len(digits) > 1 and digits[0] == "0"
     # An octal literal may spell a million digits; only its bit length matters before it is converted.

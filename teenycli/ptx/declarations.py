@@ -44,7 +44,9 @@ _NUMBERS = {
 }  # fmt: skip
 _FLAGS = {".explicitcluster": "explicitcluster", ".blocksareclusters": "blocksareclusters", ".noreturn": "noreturn"}
 #: What begins the next statement of the module: ptxas lets a declaration go without its ``;``.
-_STARTS = frozenset({".entry", ".func", ".alias", ".file", ".section", ".global", ".const", ".shared", ".tex", *LINKING})
+_STARTS = frozenset(
+    {".entry", ".func", ".alias", ".file", ".section", ".global", ".const", ".shared", ".tex", *LINKING}
+)
 #: Hints for code generation that change nothing we model; the number each of them takes.
 _ABI = {".abi_preserve": 1, ".abi_preserve_control": 1}
 

@@ -9,7 +9,12 @@ from teenycli.errors import Place, TeenyError
 from teenycli.ptx.model import Source
 
 STDIN = "-"
-_MAGIC = {b"\x7fELF": "a cubin (ELF)", b"\x50\xed\x55\xba": "a fatbin", b"PK\x03\x04": "a zip archive", b"BC\xc0\xde": "LLVM bitcode"}
+_MAGIC = {
+    b"\x7fELF": "a cubin (ELF)",
+    b"\x50\xed\x55\xba": "a fatbin",
+    b"PK\x03\x04": "a zip archive",
+    b"BC\xc0\xde": "LLVM bitcode",
+}
 
 
 def read_source(path: str | Path) -> Source:
@@ -37,7 +42,9 @@ def read_source(path: str | Path) -> Source:
         if stripped.lstrip()[:1] in (b".", b"/", b"#"):
             return Source(name, stripped.decode("latin-1"))
         raise TeenyError(
-            "not-ptx", f"binary data, not PTX text: byte {error.object[error.start]:#04x} at offset {error.start}", where=where
+            "not-ptx",
+            f"binary data, not PTX text: byte {error.object[error.start]:#04x} at offset {error.start}",
+            where=where,
         ) from None
 
 

@@ -76,8 +76,9 @@ class Cursor:
 
     def _lex(self, start: int) -> Token:
         match = _TOKEN.match(self.text, start)
-        assert match is not None and match.lastgroup is not None
+        assert match is not None
         kind = match.lastgroup
+        assert kind is not None
         self._next = match.end()
         token = Token(kind, match[kind], match.start(kind))
         if kind in _LEXICAL_ERRORS:

@@ -1,8 +1,8 @@
 """Which form of the instruction table an instruction is, or why it is none.
 
 The rules for operand types are those that ptxas applies (PTX ISA, "Type Checking and Operand Size"): an untyped
-(.b) instruction type takes any register of its width, an integer type takes .b, .u and .s registers, a floating-point type .b and
-.f; constants are floating-point where the type is, else integers.
+(.b) instruction type takes any register of its width, an integer type takes .b, .u and .s registers, a floating-point
+type .b and .f; constants are floating-point where the type is, else integers.
 
 May import ``ptx.isa``, ``ptx.lexer``, ``ptx.model``, ``ptx.syntax``.
 """
@@ -91,12 +91,18 @@ class Matcher:
         for modifier in raw.modifiers:
             if modifier not in known:
                 self.cursor.fail_at(
-                    raw.start, f"'{raw.opcode}' takes no '.{modifier}'", did_you_mean(modifier, known), id="bad-modifier"
+                    raw.start,
+                    f"'{raw.opcode}' takes no '.{modifier}'",
+                    did_you_mean(modifier, known),
+                    id="bad-modifier",
                 )
         given = "".join(f".{m}" for m in raw.modifiers) or "none"
         texts = "; ".join(form.text for form in forms[:4]) + ("; …" if len(forms) > 4 else "")
         self.cursor.fail_at(
-            raw.start, f"the modifiers of '{raw.opcode}' make no form of it: {given}", f"forms: {texts}", id="bad-modifier"
+            raw.start,
+            f"the modifiers of '{raw.opcode}' make no form of it: {given}",
+            f"forms: {texts}",
+            id="bad-modifier",
         )
 
     def _mismatch(self, form: Form, mods: Mapping[str, str], operands: Sequence[Operand | None]) -> str | None:
@@ -134,7 +140,7 @@ class Matcher:
     def _address(self, form: Form, mods: Mapping[str, str], spec: OperandSpec, operand: Operand | None) -> str | None:
         if not isinstance(operand, Mem):
             return "an address in brackets is wanted"
-        if operand.part is not None and (spec.part is None or not PARTS[spec.part].fullmatch(operand.part)):
+        if operand.part is not None and not _is_part(spec, operand.part):
             return f"it takes no '.{operand.part}' after the address"
         coords = spec.coords
         if len(operand.coords) < len(coords):
@@ -157,10 +163,7 @@ class Matcher:
         return None
 
 
-
-def _unwrapped(
-    form: Form, mods: Mapping[str, str], operands: tuple[Operand | None, ...]
-) -> tuple[Operand | None, ...]:
+def _unwrapped(form: Form, mods: Mapping[str, str], operands: tuple[Operand | None, ...]) -> tuple[Operand | None, ...]:
     """``ld.global.b32 {%r1}, [%rd1]`` is how Triton writes a scalar."""
     if not any(isinstance(operand, Vec) and len(operand.items) == 1 for operand in operands):
         return operands
@@ -183,6 +186,10 @@ def _count_of(form: Form, mods: Mapping[str, str]) -> str:
     counts = [n for n in range(len(form.operands) + 1) if form.place(mods, n) is not None]
     wanted = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"{wanted} operand{'s' if counts[-1] != 1 else ''}"
+
+
+def _is_part(spec: OperandSpec, part: str) -> bool:
+    return spec.part is not None and PARTS[spec.part].fullmatch(part) is not None
 
 
 def _pair(kind: str | None, spec: OperandSpec, pair: Pair) -> str | None:
@@ -250,9 +257,8 @@ def _register(kind: str | None, spec: OperandSpec, operand: Reg) -> str | None:
         return f"a result cannot be negated: '{register.name}'"
     if register.vector > 1 and operand.part is None:
         return f"'{register.name}' is a vector"
-    if register.vector == 1 and operand.part is not None:
-        if spec.part is None or not PARTS[spec.part].fullmatch(operand.part):
-            return f"'{register.name}' has no part '.{operand.part}' here"
+    if register.vector == 1 and operand.part is not None and not _is_part(spec, operand.part):
+        return f"'{register.name}' has no part '.{operand.part}' here"
     return None if kind is None else _type_clash(register_type(kind), register.type, register.name, spec.relaxed)
 
 

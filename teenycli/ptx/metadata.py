@@ -63,10 +63,9 @@ def metadata_of(module: Module, entry: Function) -> Metadata:
     Raises TeenyError ``bad-metadata`` when a value is not what its key stands for.
     """
     notes = _notes(module.source)
-    names = [e.name for e in module.entries]
     found = notes.get(entry.name)
-    if found is None and len(names) == 1:
-        found = notes.get(None)
+    if found is None and None in notes and len(module.entries) == 1:
+        found = notes[None]
     return found or Metadata()
 
 
@@ -161,7 +160,10 @@ def hidden_count(module: Module, entry: Function, metadata: Metadata) -> int:
         return 0
     else:
         wanted = 2
-    sizes = {1: (metadata.global_scratch_size or 0,), 2: (metadata.global_scratch_size or 0, metadata.profile_scratch_size or 0)}
+    sizes = {
+        1: (metadata.global_scratch_size or 0,),
+        2: (metadata.global_scratch_size or 0, metadata.profile_scratch_size or 0),
+    }
     count = 0
     for param, size in zip(reversed(entry.params), reversed(sizes[wanted]), strict=False):
         if not _looks_hidden(param) or (size == 0 and mentions(module, entry, param.name)):

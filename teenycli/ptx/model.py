@@ -46,8 +46,6 @@ TYPE_SIZES: Mapping[str, int] = {
 }  # fmt: skip
 
 
-
-
 def type_width(name: str) -> int | None:
     """Width in bits of a register or instruction type; 1 for ``pred``, None for one that has no single width."""
     if name == "pred":
@@ -302,7 +300,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a ``.branchtargets`` (labels), ``.calltargets`` (functions) or ``.callprototype`` (params, returns) names."""
+    """What ``.branchtargets`` (labels), ``.calltargets`` (functions) or ``.callprototype`` (params, returns) names."""
 
     name: str
     labels: tuple[Label, ...] = ()

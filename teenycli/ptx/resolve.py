@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from teenycli.errors import Place, TeenyError, did_you_mean
-
 from teenycli.ptx.lexer import Cursor
 from teenycli.ptx.match import Matcher
 from teenycli.ptx.model import (
@@ -246,9 +245,7 @@ class _Resolver:
                 self._declare(name, register, start, "register")
                 continue
             clash = name in self.scope.ranges or any(
-                prefix == name and number < count
-                for known in self.scope.names
-                for prefix, number in _splits(known)
+                prefix == name and number < count for known in self.scope.names for prefix, number in _splits(known)
             )
             if clash:
                 self.cursor.fail_at(
@@ -349,7 +346,9 @@ class _Resolver:
             return Reg(register, name.part, bool(name.sign))
         part = _COMPONENTS.get(name.part)
         if part is None or "xyzw".index(part) >= register.vector:
-            self.cursor.fail_at(name.start, f"'.{name.part}' is no component of '{name.text}', a vector of {register.vector}")
+            self.cursor.fail_at(
+                name.start, f"'.{name.part}' is no component of '{name.text}', a vector of {register.vector}"
+            )
         return Reg(register, part, bool(name.sign))
 
     def _special(self, name: Name) -> Special:
@@ -381,10 +380,15 @@ class _Resolver:
 
     def _check_counts(self, raw: RawCall, function: Function, returns: int, args: int) -> None:
         variadic = any(p.dims and p.dims[0] is None for p in function.params)
-        for given, wanted, what in ((returns, len(function.returns), "results"), (args, len(function.params), "arguments")):
+        for given, wanted, what in (
+            (returns, len(function.returns), "results"),
+            (args, len(function.params), "arguments"),
+        ):
             if given != wanted and not (variadic and what == "arguments"):
                 self.cursor.fail_at(
-                    raw.target.start, f"'{function.name}' has {wanted} {what}, the call gives {given}", id="call-mismatch"
+                    raw.target.start,
+                    f"'{function.name}' has {wanted} {what}, the call gives {given}",
+                    id="call-mismatch",
                 )
 
     def _argument(self, raw: RawOperand) -> Operand:
@@ -392,4 +396,3 @@ class _Resolver:
         if resolved is None:
             self.cursor.fail("an argument")
         return resolved
-

@@ -92,15 +92,22 @@ def _declared(module: Module, function: Function) -> list[Variable]:
     return found
 
 
-def shared_static(module: Module, function: Function) -> int:
-    """Bytes of static shared memory a CTA of ``function`` takes, each variable at its alignment."""
-    total = 0
+def shared_memory(module: Module, function: Function) -> tuple[int, bool]:
+    """Bytes of static shared memory a CTA of ``function`` takes, each variable at its alignment; and whether it uses
+    dynamic shared memory, which is an extern array without a size."""
+    total, dynamic = 0, False
     for variable in shared_variables(module, function):
         if variable.size:
             total = (total + variable.align - 1) // variable.align * variable.align + variable.size
-    return total
+        dynamic |= variable.linking == "extern" and variable.size == 0
+    return total, dynamic
+
+
+def shared_static(module: Module, function: Function) -> int:
+    """The first of :func:`shared_memory`."""
+    return shared_memory(module, function)[0]
 
 
 def shared_dynamic(module: Module, function: Function) -> bool:
-    """Whether ``function`` uses dynamic shared memory: an extern shared array without a size."""
-    return any(v.linking == "extern" and v.size == 0 for v in shared_variables(module, function))
+    """The second of :func:`shared_memory`."""
+    return shared_memory(module, function)[1]

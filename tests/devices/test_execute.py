@@ -175,11 +175,6 @@ def test_nothing_is_copied_before_every_kernel_is_loaded() -> None:
     assert device.events == ["load twice", "load other"]
 
 
-def test_a_device_that_frees_only_at_its_end_will_do() -> None:
-    device = Doubler()
-    execute(ONCE, MODULE, device, ARRAYS)
-    assert device.held == ["x", "pad", "y"]
-
 
 @pytest.mark.parametrize(
     ("arrays", "have"),

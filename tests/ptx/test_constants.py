@@ -57,6 +57,6 @@ def test_float_division_by_zero_is_ieee() -> None:
     ],
 )  # fmt: skip
 def test_bad_expressions_are_named(text: str, message: str) -> None:
-    with pytest.raises(TeenyError, match="t.ptx:1:") as caught:
+    with pytest.raises(TeenyError, match=r"t\.ptx:1:") as caught:
         value(text)
     assert message in str(caught.value)

@@ -39,9 +39,7 @@ def test_without_the_tool_the_runtime_knows_cpp(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("output", ["", "one\ntwo\nthree\n"])
-def test_a_tool_that_answers_wrongly_is_not_believed(
-    monkeypatch: pytest.MonkeyPatch, output: str
-) -> None:
+def test_a_tool_that_answers_wrongly_is_not_believed(monkeypatch: pytest.MonkeyPatch, output: str) -> None:
     monkeypatch.setattr(module.shutil, "which", lambda _name: "c++filt")
     monkeypatch.setattr(
         module.subprocess, "run", lambda *_a, **_k: module.subprocess.CompletedProcess([], 0, output, "")

@@ -52,7 +52,7 @@ def test_what_only_begins_like_a_number_is_named(text: str) -> None:
 
 
 def test_comments_and_preprocessor_lines_are_blanks() -> None:
-    assert tokens("a // b\n/* c\n** d */ e\n# 1 \"x.c\"\nf") == [("ID", "a"), ("ID", "e"), ("ID", "f")]
+    assert tokens('a // b\n/* c\n** d */ e\n# 1 "x.c"\nf') == [("ID", "a"), ("ID", "e"), ("ID", "f")]
 
 
 def test_places_count_lines_and_columns_from_one_across_crlf() -> None:

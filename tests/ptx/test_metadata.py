@@ -29,8 +29,15 @@ def hidden(text: str, metadata: Metadata | None = None) -> int:
 
 class TestComments:
     def test_teenyc(self) -> None:
-        text = entry("abcd", "ab", "// meta:name=k\n// meta:num_warps=8\n// meta:shared=4096\n"
-                     "// meta:global_scratch_size=0\n// meta:profile_scratch_size=0\n// meta:flavour=plain\n")  # fmt: skip
+        notes = (
+            "name=k",
+            "num_warps=8",
+            "shared=4096",
+            "global_scratch_size=0",
+            "profile_scratch_size=0",
+            "flavour=plain",
+        )
+        text = entry("abcd", "ab", "".join(f"// meta:{note}\n" for note in notes))
         module = outline(Source("k.ptx", text))
         found = metadata_of(module, module.entries[0])
         assert (found.num_warps, found.shared, found.global_scratch_size) == (8, 4096, 0)

@@ -61,7 +61,8 @@ def test_atomics() -> None:
 
 def test_what_a_call_takes_has_escaped() -> None:
     a, b, c = usage(
-        "ld.param.u32 %r1,[a]; { .param .b32 t; st.param.b32 [t],%r1; call f,(t); } mov.b64 %rd1,b; ld.param.u32 %r2,[c];",
+        "ld.param.u32 %r1,[a]; { .param .b32 t; st.param.b32 [t],%r1; call f,(t); }\n"
+        "mov.b64 %rd1,b; ld.param.u32 %r2,[c];",
         ".param .u32 a, .param .align 8 .b8 b[16], .param .u32 c",
         ".func f(.param .b32 x) { ret; }",
     )
