@@ -1,0 +1,421 @@
+"""The instruction table: what an opcode, its modifiers and its operands may be. The one truth about PTX here.
+
+A row per opcode, in ``table_*.py`` by chapter of the PTX ISA. Each row has one or more *forms* in the ISA's own
+notation::
+
+    row("add", tier=1, doc="Floating Point Instructions: add")
+    form("add{.rnd}{.ftz}{.sat}.type d, a, b", type="f32")
+
+Modifiers
+---------
+A modifier in braces is optional; a keyword argument lists what a named modifier, a *slot*, may be; a slot that no
+keyword names takes its choices from ``SLOTS``, and one that is not there either stands for itself. ``{.sem.scope}``
+is two forms: one with both modifiers, one with neither. Modifiers are accepted in any order, since compilers vary it
+and ptxas takes nearly any; several of one class (``cvt``'s two types) are told apart by order. A lowering asks for
+them by slot, so the names are the same in every row:
+
+=======================  ==========================================================================================
+``type``                 the instruction type; where there are several, in order: ``dtype atype btype ctype stype``
+``rnd``                  rounding (``rn rz …``, ``rni …``); ``ftz sat satfinite relu nan xorsign abs approx full`` flags
+``mode``                 which half (``hi lo wide``), the way round (``up down bfly idx``, ``clamp wrap``), the variant
+``cmp bool``             comparison; what combines it with a predicate
+``op``                   what atom, red, redux, vote, bar.red, match, shf, testp and the video instructions do
+``space vec``            state space; vector size (``v2 v4 v8``)
+``dst src``              state spaces of a copy
+``sem scope``            memory order (``weak volatile relaxed acquire …``); ``cta cluster gpu sys``
+``kind restrict``        what a fence orders (``alias async``, ``sync_restrict::…``)
+``cop level``            cache operator (``ca cg cs …``); cache (``L1 L2``)
+``evict evict2``         ``L1::evict_…`` (createpolicy: the primary priority); ``L2::evict_…``
+``prefetch cachehint``   ``L2::64B …``; ``L2::cache_hint``, with the operand ``policy``
+``completion multicast`` ``mbarrier::complete_tx::bytes``; ``multicast::cluster``, with the operand ``mask``
+``shape num``            matrix shape; how many of them
+``alayout blayout``      row or column of A and B; ``layout`` where there is one matrix
+``kind sp scale acc``    of a product: ``kind::f16 …``; how A is sparse; ``scale_vec::1X …``, ``shr7``; ``acc::f32``
+``group collector``      ``cta_group::1 …``; ``collector::a::fill …``; ``pack unpack`` of tcgen05.ld and .st
+``geom comp clamp``      texture geometry; colour; what a surface does out of bounds
+``dim field query``      tensor rank; field of a tensor map; attribute of a texture or surface
+=======================  ==========================================================================================
+
+Operands
+--------
+Separated by comma and blank:
+
+==========  =======================================================================================================
+``d``       a destination register (d, p or q, with or without a digit); every other name is a source: register or
+            constant. Its type is the modifier ``type``, or pred for p and q
+``a:u32``   a type of its own, or that of another modifier (``a:atype``); ``:wide`` is twice the width of ``type``;
+            ``:any`` is unchecked
+``d~``      the register may be wider than the type (ld, st, cvt)
+``d^``      the sink ``_`` may stand there; in a pair before the bar for the first, at the end for the second
+``d.vec``   a vector when the modifier ``vec`` is there (``{a, b}``), else a scalar
+``a.half``  a selector of ``PARTS`` may follow the register (or, ``unified``, the address)
+``{d}``     a vector in braces of any length; ``{d*4}`` of four; ``{d*n/2}`` of half as many as the n of ``shape``
+            (``m64n8k16``); ``{d*num*2}`` of twice as many as ``num`` says (``x4``)
+``d|p``     a pair; ``d{|p}`` where the second is optional (the second is a predicate)
+``!c``      a predicate that may be negated; ``-c`` a register that may be
+``%a``      may also be a special register, or the address of a variable or function
+``&a``      may also be the address of a variable
+``#n``      a constant only
+``[a]``     an address; ``[a,{c*2}:s32]`` one that takes coordinates after a comma; ``{,s}`` in it one left out at will
+``@t``      a label; ``@@t`` a table of labels or functions
+``_``       the sink only
+``x?slot``  is there exactly when the modifier ``slot`` is
+``{, x}``   an operand that may be left out, with all that follow it
+==========  =======================================================================================================
+
+Where two forms take the same modifiers, the first whose operands fit in number and shape is meant.
+
+May import ``errors`` only (``ptx`` knows nothing of the rooms above it).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+
+
+class Role(Enum):
+    """What an operand is to its instruction."""
+
+    DST = "d"
+    SRC = "a"
+    CONST = "#"
+    ADDRESS = "[]"
+    LABEL = "@"
+    TABLE = "@@"
+
+
+@dataclass(frozen=True, slots=True)
+class OperandSpec:
+    """One operand of a form. ``type`` is a fundamental type, the name of a modifier slot, ``wide`` or ``any``."""
+
+    name: str
+    role: Role
+    type: str = "type"
+    optional: bool = False
+    relaxed: bool = False
+    negatable: bool = False
+    #: May be a special register; ``address``: may be the address of a variable (of a function too when special).
+    special: bool = False
+    address: bool = False
+    #: May be ``_``; so may the second of a pair.
+    sink: bool = False
+    second_sink: bool = False
+    #: What may or must follow a comma within the brackets.
+    coords: tuple[OperandSpec, ...] = ()
+    #: None: scalar; "vec": a vector when the slot ``vec`` is filled; "braces": always one.
+    vector: str | None = None
+    #: How many items a vector in braces has, as a rule for ``Form.count_of``; None where any number will do.
+    count: str | None = None
+    #: The name of a set of ``PARTS``.
+    part: str | None = None
+    #: None: no pair; else whether the ``|p`` must be there.
+    pair: bool | None = None
+    #: The operand is there exactly when this slot is filled.
+    when: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModifierSpec:
+    """A slot for one modifier: the name lowerings ask for, and what may stand there."""
+
+    name: str
+    choices: tuple[str, ...]
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One legal shape of an instruction.
+
+    ``tier`` as in ``docs/isa.md``: 1 core SIMT, 2 warp, atomics and async, 3 tensor core, TMA and texture.
+    ``ptx`` is the PTX version that brought it, ``sm`` the least architecture, 0 where every one has it. ``suffix``
+    is ``a`` where only an architecture's own target has it (``sm_90a``), ``f`` where a family's has too (``sm_100f``).
+    A form that was given up bears in ``until`` the last PTX version that has it for ``gone_sm`` and newer.
+    """
+
+    opcode: str
+    text: str
+    modifiers: tuple[ModifierSpec, ...]
+    operands: tuple[OperandSpec, ...]
+    tier: int
+    ptx: tuple[int, int]
+    sm: int
+    suffix: str = ""
+    until: tuple[int, int] | None = None
+    gone_sm: int = 0
+
+    @property
+    def required_operands(self) -> int:
+        return sum(not spec.optional and spec.when is None for spec in self.operands)
+
+    def match(self, modifiers: Sequence[str]) -> dict[str, str] | None:
+        """Name each modifier by its slot; None when one has no slot or a required slot stays empty.
+
+        A flag (a slot that stands for itself) given twice counts once, as ptxas has it of most.
+        """
+        named: dict[str, str] = {}
+        for modifier in modifiers:
+            for slot in self.modifiers:
+                if slot.name not in named and modifier in slot.choices:
+                    named[slot.name] = modifier
+                    break
+            else:
+                if not any(slot.name == modifier and slot.choices == (modifier,) for slot in self.modifiers):
+                    return None
+        if any(slot.required and slot.name not in named for slot in self.modifiers):
+            return None
+        return named
+
+    def place(self, mods: Mapping[str, str], count: int) -> tuple[int, ...] | None:
+        """Which of ``operands`` the ``count`` operands of an instruction with these modifiers are, in order.
+
+        None when there are too few or too many. An operand with ``when`` is skipped where its slot is empty.
+        """
+        live = [i for i, spec in enumerate(self.operands) if spec.when is None or spec.when in mods]
+        least = sum(not self.operands[i].optional for i in live)
+        return tuple(live[:count]) if least <= count <= len(live) else None
+
+    def given_up(self, version: tuple[int, int], sm: int) -> bool:
+        """Whether a module of this PTX version and architecture can no longer use the form."""
+        return self.until is not None and version > self.until and sm >= self.gone_sm
+
+    def type_of(self, spec: OperandSpec, mods: Mapping[str, str]) -> str | None:
+        """The fundamental type of an operand under these modifiers; None when it is not checked."""
+        if spec.type == "any":
+            return None
+        if spec.type == "wide":
+            kind = mods["type"]
+            return f"{kind[0]}{int(kind[1:]) * 2}"
+        return mods.get(spec.type, None if spec.type == "type" or self.has_slot(spec.type) else spec.type)
+
+    def count_of(self, spec: OperandSpec, mods: Mapping[str, str]) -> int | None:
+        """How many items an operand in braces has under these modifiers; None for a scalar and where any will do."""
+        if spec.vector == "vec":
+            return int(mods["vec"][1:]) if "vec" in mods else None
+        if spec.count is None:
+            return None
+        unit, operator, factor = _COUNT.fullmatch(spec.count).groups()  # type: ignore[union-attr]
+        if unit == "n":
+            count = int(mods["shape"].partition("n")[2].partition("k")[0])
+        else:
+            count = int(mods["num"][1:]) if unit == "num" else int(unit)
+        if operator is None:
+            return count
+        return count * int(factor) if operator == "*" else count // int(factor)
+
+    def has_slot(self, name: str) -> bool:
+        return any(slot.name == name for slot in self.modifiers)
+
+
+#: Choices of slots that mean the same in most rows.
+SLOTS: Mapping[str, str] = {
+    "nan": "NaN",
+    "rnd": "rn rz rm rp",
+    "bool": "and or xor",
+    "scope": "cta cluster gpu sys",
+    "vec": "v2 v4",
+    "evict": "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate",
+    "evict2": "L2::evict_normal L2::evict_first L2::evict_last",
+    "prefetch": "L2::64B L2::128B L2::256B",
+    "cachehint": "L2::cache_hint",
+    "group": "cta_group::1 cta_group::2",
+    "completion": "mbarrier::complete_tx::bytes",
+    "multicast": "multicast::cluster",
+}
+
+#: What may follow an address, and a register in a video instruction: a byte or half (scalar), some of them (SIMD),
+#: or a permutation.
+PARTS: Mapping[str, re.Pattern[str]] = {
+    "unified": re.compile("unified"),
+    "half": re.compile(r"b[0-3]|h[01]"),
+    "mask2": re.compile(r"h(0|1|10)"),
+    "mask4": re.compile(r"b(3?2?1?0?)(?<!b)"),
+    "pick2": re.compile(r"h[0-3]{2}"),
+    "pick4": re.compile(r"b[0-7]{4}"),
+}
+
+#: The register type that holds a value of an instruction type that no register can be declared with.
+_HELD_IN: Mapping[str, str] = {
+    "bf16": "b16", "bf16x2": "b32", "tf32": "b32",
+    "e4m3": "b8", "e5m2": "b8",
+    "e4m3x2": "b16", "e5m2x2": "b16", "e2m3x2": "b16", "e3m2x2": "b16", "ue8m0x2": "b16", "e2m1x2": "b8",
+    "e4m3x4": "b32", "e5m2x4": "b32", "e2m3x4": "b32", "e3m2x4": "b32", "e2m1x4": "b16",
+    "f32x2": "b64", "u16x2": "b32", "s16x2": "b32",
+}  # fmt: skip
+
+
+def register_type(type: str) -> str:
+    """The fundamental type of a register for a value of ``type``: ``b16`` for ``bf16``, ``f32`` for ``f32``.
+
+    PTX ISA, "Alternate Floating-Point Data Formats" and "Packed Data Types".
+    """
+    return _HELD_IN.get(type, type)
+
+
+@dataclass(frozen=True, slots=True)
+class RawForm:
+    """A form as written in a table, not yet compiled."""
+
+    text: str
+    classes: tuple[tuple[str, str], ...]
+    tier: int
+    ptx: tuple[int, int]
+    sm: int
+    suffix: str
+    until: tuple[int, int] | None
+    gone_sm: int
+
+
+@dataclass(slots=True)
+class Row:
+    """An opcode of the table. ``doc`` is the title of its section in the PTX ISA."""
+
+    opcode: str
+    tier: int
+    doc: str
+    forms: list[RawForm]
+
+
+class Table:
+    """Rows by opcode, filled by the ``table_*`` modules when they are imported."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Row] = {}
+        self._row: Row | None = None
+
+    def row(self, opcode: str, *, tier: int, doc: str) -> None:
+        """Begin the row of ``opcode``, or go on with it; the forms that follow belong to it."""
+        self._row = self.rows.setdefault(opcode, Row(opcode, tier, doc, []))
+
+    def form(
+        self,
+        text: str,
+        slots: Mapping[str, str] | None = None,
+        *,
+        ptx: tuple[int, int] = (1, 0),
+        sm: int = 0,
+        suffix: str = "",
+        until: tuple[int, int] | None = None,
+        gone_sm: int = 0,
+        tier: int | None = None,
+        **classes: str,
+    ) -> None:
+        """Add a form to the row begun last, two where ``{.a.b}`` is in it; ``tier`` where it differs from the row's.
+
+        ``slots`` and the other keyword arguments say together what each slot may be.
+        """
+        assert self._row is not None
+        named = {**(slots or {}), **classes}
+        tier = self._row.tier if tier is None else tier
+        without = _TOGETHER.sub("", text)
+        for variant in (text,) if without == text else (without, _TOGETHER.sub(r"\1", text)):
+            present = {m[2] for m in _MODIFIER.finditer(variant.partition(" ")[0])}
+            kept = tuple((name, choices) for name, choices in named.items() if variant == text or name in present)
+            self._row.forms.append(RawForm(variant, kept, tier, ptx, sm, suffix, until, gone_sm))
+
+
+TABLE = Table()
+
+_FORM = re.compile(r"(?P<opcode>[a-z_0-9]+)(?P<modifiers>\S*)\s*(?P<operands>.*)")
+_MODIFIER = re.compile(r"(\{)?\.([\w:]+)(\})?")
+_TOGETHER = re.compile(r"\{((?:\.[\w:]+){2,})\}")
+_OPERAND = re.compile(
+    r"(?P<pre>[-!%&#]*|@{1,2})"
+    r"(?:\[(?P<address>\w+)(?P<coords>\S*)\]|\{(?P<braces>\w+)(?:\*(?P<count>[\w*/]+))?\}|(?P<scalar>\w+))"
+    r"(?:\.(?P<part>\w+))?(?P<relaxed>~)?(?P<sink>\^)?(?P<pair>\|\w+|\{\|\w+\})?"
+    r"(?P<second_sink>(?<=[}\w])\^)?(?::(?P<type>\w+))?(?:\?(?P<when>\w+))?"
+)
+_COORD = re.compile(r"\{,(?P<optional>[\w:]+)\}|,(?P<required>\{\w+\*\d\}[\w:]*|[^,{]+)")
+_COUNT = re.compile(r"(\d+|n|num)(?:([*/])(\d+))?")
+
+
+@cache
+def rows() -> Mapping[str, Row]:
+    """The whole table by opcode."""
+    from teenycli.ptx.isa import (  # noqa: F401  (they fill TABLE)
+        table_async,
+        table_core,
+        table_memory,
+        table_tensor,
+        table_tensor_async,
+        table_texture,
+        table_video,
+        table_warp,
+    )
+
+    return TABLE.rows
+
+
+@cache
+def forms_of(opcode: str) -> tuple[Form, ...]:
+    """The forms of ``opcode``, compiled; empty when the table has no such row."""
+    row = rows().get(opcode)
+    return tuple(_compile(raw) for raw in row.forms) if row else ()
+
+
+def _compile(raw: RawForm) -> Form:
+    match = _FORM.fullmatch(raw.text)
+    assert match is not None, raw.text
+    classes = dict(raw.classes)
+    modifiers = []
+    consumed = 0
+    for m in _MODIFIER.finditer(match["modifiers"]):
+        consumed += len(m[0])
+        choices = classes.pop(m[2], SLOTS.get(m[2], m[2]))
+        modifiers.append(ModifierSpec(m[2], tuple(choices.split()), required=m[1] is None))
+    assert consumed == len(match["modifiers"]), raw.text
+    assert not classes, f"{raw.text}: {classes}"
+    operands = _operands(match["operands"])
+    return Form(match["opcode"], raw.text, tuple(modifiers), operands, raw.tier, raw.ptx, raw.sm, raw.suffix,
+                raw.until, raw.gone_sm)  # fmt: skip
+
+
+def _operands(text: str) -> tuple[OperandSpec, ...]:
+    required, _, optional = text.partition("{, ")
+    specs = [_operand(part) for part in _split(required)]
+    specs += [_operand(part, optional=True) for part in _split(optional.replace("{, ", ", ").removesuffix("}"))]
+    return tuple(specs)
+
+
+def _split(text: str) -> list[str]:
+    return [part for part in text.split(", ") if part.strip()]
+
+
+def _operand(text: str, *, optional: bool = False) -> OperandSpec:
+    m = _OPERAND.fullmatch(text.strip())
+    assert m is not None, text
+    name = m["address"] or m["braces"] or m["scalar"]
+    role = Role.DST if re.fullmatch(r"[dpq]\d?|_", name) else Role.SRC
+    if m["address"]:
+        role = Role.ADDRESS
+    elif m["pre"].startswith("@"):
+        role = Role(m["pre"])
+    elif "#" in m["pre"]:
+        role = Role.CONST
+    vector = "vec" if m["part"] == "vec" else "braces" if m["braces"] else None
+    predicate = "!" in m["pre"] or (role is Role.DST and name[0] in "pq")
+    return OperandSpec(
+        name=name,
+        role=role,
+        type=m["type"] or ("pred" if predicate else "any" if role is Role.ADDRESS or name == "_" else "type"),
+        optional=optional,
+        relaxed=bool(m["relaxed"]),
+        negatable="!" in m["pre"] or "-" in m["pre"],
+        special="%" in m["pre"],
+        address="%" in m["pre"] or "&" in m["pre"],
+        sink=bool(m["sink"]) or name == "_",
+        second_sink=bool(m["second_sink"]),
+        coords=tuple(
+            _operand(c["optional"] or c["required"], optional=c["optional"] is not None)
+            for c in _COORD.finditer(m["coords"] or "")
+        ),
+        vector=vector,
+        count=m["count"],
+        part=None if vector == "vec" else m["part"],
+        pair=None if m["pair"] is None else not m["pair"].startswith("{"),
+        when=m["when"],
+    )
