@@ -1,0 +1,197 @@
+"""The plan of an op at one case: :func:`plan_case`, or :func:`build_plan` where entry and metadata are known.
+
+A plan is made also where it is wrong in a way that checks can name (too few arguments, an empty grid): arguments
+without a parameter have offset None. What makes it impossible is an error.
+
+How ``run`` gets what a plan does not spell out: a buffer whose ``init`` is None is filled as ``init_of`` says, which
+knows the default of its role; an output's tolerance is ``OpSpec.tolerance`` of the buffer's dtype; the reference is
+``OpSpec.reference`` as written.
+
+May import ``arch``, ``errors``, ``manifest``, ``ptx`` and, in this room, everything but ``adhoc``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from teenycli.arch import parse_target
+from teenycli.dtypes import DTYPES
+from teenycli.errors import Place, TeenyError, did_you_mean
+from teenycli.launch.arguments import argument
+from teenycli.launch.cases import Overrides, check_dims
+from teenycli.launch.geometry import block_of, choose_entry, cluster_of, grid_of, shared_of
+from teenycli.launch.namespace import BUFFER_LIMIT, Namespace
+from teenycli.launch.plan import Address, Argument, Buffer, Field, Launch, Plan
+from teenycli.manifest.spec import DEFAULT_INITS, Init, OpSpec, OutputSpec
+from teenycli.ptx.layout import layout
+from teenycli.ptx.metadata import Metadata, hidden_count, metadata_of
+from teenycli.ptx.model import Function, Module
+
+#: Names of the buffers behind hidden parameters, in the order of the parameters. No buffer of a user has a blank.
+SCRATCH = ("global scratch", "profile scratch")
+_BUFFER_ALIGN = 256
+
+
+def plan_case(
+    spec: OpSpec, case: Mapping[str, int], module: Module, overrides: Overrides | None = None, sm: int | None = None
+) -> Plan:
+    """The plan of ``spec`` at the dims ``case``, with the entry that the op means in ``module``.
+
+    ``sm`` is the architecture that parameters are laid out for, the module's ``.target`` when None. Raises what
+    ``choose_entry``, ``metadata_of`` and :func:`build_plan` raise.
+    """
+    entry = choose_entry(spec, module)
+    metadata = metadata_of(module, entry)
+    sm = parse_target(module.target).sm if sm is None else sm
+    return build_plan(spec, case, module, entry, metadata, overrides, sm=sm)
+
+
+def build_plan(
+    spec: OpSpec,
+    case: Mapping[str, int],
+    module: Module,
+    entry: Function,
+    metadata: Metadata,
+    overrides: Overrides | None = None,
+    *,
+    sm: int,
+) -> Plan:
+    """The plan of launching ``entry`` for ``spec`` at the dims ``case`` (of ``cases_of``).
+
+    Raises TeenyError, placed at the key or option: ``unsupported-key``; ``bad-dim``, ``missing-dim``; what
+    expressions raise; ``bad-shape``, ``buffer-too-large``; ``bad-argument``, ``value-out-of-range``; and what
+    ``geometry`` raises.
+    """
+    overrides = overrides or Overrides()
+    dims = check_dims(spec, case, overrides)
+    scalars = {name: overrides.scalars.get(name, value) for name, value in spec.scalars.items()}
+    names = Namespace(spec, dims, scalars)
+    _check_supported(spec, names)
+    grid = grid_of(names)
+    buffers = _buffers(names)
+    args = [argument(names, each, index) for index, each in enumerate(spec.args)]
+    hidden, scratch = _hidden(spec, entry, _hidden_params(spec, module, entry, metadata), metadata, grid)
+    launch = Launch(
+        op=spec.name,
+        index=0,
+        entry=entry.name,
+        grid=grid,
+        block=block_of(names, module, entry, metadata),
+        args=_placed(args, hidden, entry, sm),
+        cluster=cluster_of(names, entry, metadata),
+        shared=shared_of(names, module, entry, metadata),
+        cooperative=metadata.cooperative if spec.cooperative is None else spec.cooperative,
+        pdl=metadata.pdl if spec.pdl is None else spec.pdl,
+        source=spec.origin.name("grid").removesuffix("grid"),
+    )
+    consts = dict(spec.consts)
+    return Plan(spec.name, dims, module.source.name, entry.name, (*buffers, *scratch), (launch,), consts, scalars)
+
+
+def init_of(buffer: Buffer) -> Init:
+    """What ``buffer`` is filled with: its own ``init``, or the default of its role."""
+    return DEFAULT_INITS[buffer.role] if buffer.init is None else buffer.init
+
+
+def with_inits(plan: Plan, inits: Mapping[str, Init]) -> Plan:
+    """``plan`` with the initialisers ``inits`` by buffer name, as ``--input`` gives them.
+
+    Raises TeenyError ``unknown-buffer``.
+    """
+    named = {name: buffer for buffer in plan.buffers for name in (buffer.name, buffer.output) if name is not None}
+    chosen: dict[str, Init] = {}
+    for name, init in inits.items():
+        if name not in named or named[name].role == "scratch":
+            known = [known for known, buffer in named.items() if buffer.role != "scratch"]
+            hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
+            where = Place(key=f"--input {name}")
+            raise TeenyError("unknown-buffer", f"the op {plan.op} has no buffer '{name}'", where=where, hint=hint)
+        chosen[named[name].name] = init
+    buffers = tuple(replace(buffer, init=chosen.get(buffer.name, buffer.init)) for buffer in plan.buffers)
+    return replace(plan, buffers=buffers)
+
+
+def _check_supported(spec: OpSpec, names: Namespace) -> None:
+    """Raises TeenyError ``unsupported-key`` where the op asks for what no plan can say yet."""
+    used = [key for key in ("tensormaps", "backward", "checkpoint") if getattr(spec, key)]
+    if spec.launches is not None and names.integer(spec.launches, "launches") != 1:
+        used.append("launches")
+    used += [f"args[{k}]" for k, arg in enumerate(spec.args) if arg.kind == "tensormap"]
+    for role, key, output in spec.buffers():
+        rows = ("row_elems", "row_stride") if role == "output" else ()
+        used += [f"{key}.{row}" for row in rows if getattr(output, row) is not None]
+    for key in used:
+        what = "tensormap arguments" if key.startswith("args") else key.rpartition(".")[2]
+        raise TeenyError("unsupported-key", f"not supported yet: {what}", where=spec.origin.place(key))
+
+
+def _buffers(names: Namespace) -> list[Buffer]:
+    spec = names.spec
+    outputs = {out.inout: out for out in spec.results if out.inout is not None}
+    buffers: list[Buffer] = []
+    for role, key, buffer in spec.buffers():
+        view = names.views[buffer.name]
+        if isinstance(buffer, OutputSpec) and buffer.inout is not None:
+            given = None if buffer.shape is None else names.extents(buffer.shape, f"{key}.shape")
+            if given not in (None, view.shape):
+                message = f"the shape is {list(given or ())}, but the buffer '{view.name}' has {list(view.shape)}"
+                raise TeenyError("bad-shape", message, where=spec.origin.place(f"{key}.shape"))
+            continue
+        in_place = outputs.get(buffer.name)
+        init = buffer.init if in_place is None or in_place.init is None else in_place.init
+        made = Buffer(
+            buffer.name, view.dtype, view.shape, role, init, in_place.name if in_place else None, _BUFFER_ALIGN,
+            spec.origin.name(key),
+        )  # fmt: skip
+        _check_size(made, spec.origin.place(f"{key}.shape"))
+        buffers.append(made)
+    return buffers
+
+
+def _check_size(buffer: Buffer, where: Place) -> None:
+    if buffer.nbytes >= BUFFER_LIMIT:
+        message = f"the buffer '{buffer.name}' takes {buffer.nbytes:,} bytes; it must be below {BUFFER_LIMIT:,}"
+        raise TeenyError("buffer-too-large", message, where=where)
+
+
+def _hidden_params(spec: OpSpec, module: Module, entry: Function, metadata: Metadata) -> int:
+    if spec.hidden is None:
+        return hidden_count(module, entry, metadata)
+    if spec.hidden > len(entry.params):
+        message = f"hidden is {spec.hidden}, but the entry {entry.name} has {len(entry.params)} parameters"
+        raise TeenyError("bad-value", message, where=spec.origin.place("hidden"))
+    return spec.hidden
+
+
+def _hidden(
+    spec: OpSpec, entry: Function, count: int, metadata: Metadata, grid: tuple[int, int, int]
+) -> tuple[list[Argument], list[Buffer]]:
+    """The arguments for the ``count`` last parameters, and the buffers they point to; null where nothing is needed."""
+    ctas = max(grid[0], 0) * max(grid[1], 0) * max(grid[2], 0)
+    sizes = (metadata.global_scratch_size, metadata.profile_scratch_size)
+    aligns = (metadata.global_scratch_align, metadata.profile_scratch_align)
+    source = metadata.source or spec.origin.name("hidden")
+    args: list[Argument] = []
+    buffers: list[Buffer] = []
+    for name, size, align in list(zip(SCRATCH, sizes, aligns, strict=True))[:count]:
+        address = Address()
+        if size and ctas:
+            scratch = Buffer(
+                name, DTYPES["u8"], (size * ctas,), "scratch", "zeros", None, max(align or 1, _BUFFER_ALIGN), source
+            )
+            _check_size(scratch, spec.origin.place("grid"))
+            buffers.append(scratch)
+            address = Address(name)
+        index = len(entry.params) - count + len(args)
+        args.append(Argument(index, name, "ptr", 8, (Field("ptr", address),), hidden=True, source=source))
+    return args, buffers
+
+
+def _placed(args: list[Argument], hidden: list[Argument], entry: Function, sm: int) -> tuple[Argument, ...]:
+    """The arguments at the offsets of their parameters; None where the entry has no such parameter, hidden ones not
+    counted."""
+    offsets = [slot.offset for slot in layout(entry, sm)]
+    visible = len(offsets) - len(hidden)
+    placed = [replace(arg, offset=offsets[arg.index] if arg.index < visible else None) for arg in args]
+    return (*placed, *(replace(arg, offset=offsets[arg.index]) for arg in hidden))

@@ -1,0 +1,191 @@
+"""The names of an op at one case, and the evaluation of its expressions.
+
+Shapes are evaluated when something asks for them, so buffers may be described in any order.
+
+May import ``dtypes``, ``errors``, ``manifest``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from teenycli.dtypes import DType
+from teenycli.errors import TeenyError
+from teenycli.manifest.expressions import INTEGERS, Evaluator, Expression, exact_integer
+from teenycli.manifest.spec import BufferSpec, Number, OpSpec, OutputSpec
+
+#: A device address is a buffer's number times this plus an offset, so no buffer may be larger.
+BUFFER_LIMIT = 1 << 40
+#: Most dimensions of a buffer: numpy's.
+RANK_LIMIT = 64
+#: Most buffers whose shapes may wait for one another.
+_CHAIN_LIMIT = 16
+
+_FORWARD_ONLY = ("grad_output", "grad_inputs", "grad_params")
+
+
+class BufferView:
+    """A buffer in an expression: ``x.shape[k]``, ``x.size``, ``x.row_stride``, ``x.itemsize``, ``x + n``."""
+
+    def __init__(self, name: str, dtype: DType, shape: Callable[[], tuple[int, ...]]) -> None:
+        self.name = name
+        self.dtype = dtype
+        self._shape = shape
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape()
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def row_stride(self) -> int:
+        """Elements from one row to the next: the last dimension."""
+        return self.shape[-1] if self.shape else 1
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.size
+
+    def __add__(self, elements: object) -> Pointer:
+        return Pointer(self, 0) + elements
+
+    __radd__ = __add__
+
+    def __sub__(self, elements: object) -> Pointer:
+        return Pointer(self, 0) - elements
+
+    def __str__(self) -> str:
+        return f"the buffer {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """An address: ``elements`` on from the start of a buffer, or null."""
+
+    buffer: BufferView | None
+    elements: int = 0
+
+    def __add__(self, elements: object) -> Pointer:
+        if self.buffer is None or not isinstance(elements, int):
+            raise TypeError(f"to {self} an integer can be added" if self.buffer else "to null nothing can be added")
+        return replace(self, elements=self.elements + elements)
+
+    __radd__ = __add__
+
+    def __sub__(self, elements: object) -> Pointer:
+        return self + (-elements if isinstance(elements, int) else elements)
+
+    def __str__(self) -> str:
+        return f"an address in {self.buffer}" if self.buffer else "null"
+
+
+NULL = Pointer(None)
+
+_LANGUAGE = replace(INTEGERS, attributes={BufferView: frozenset({"shape", "size", "row_stride", "itemsize"})})
+
+
+class _Names(Mapping[str, Any]):
+    """Names to values. A dim that was declared without a value says so when it is read."""
+
+    def __init__(self, values: Mapping[str, Any], unset: frozenset[str]) -> None:
+        self._values = values
+        self._unset = unset
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._unset:
+            raise TeenyError(
+                "missing-dim", f"the dim '{name}' has no value, and is used here",
+                hint=f"give it one in the op's dims, in a case, or with --dim {name}=INT",
+            )  # fmt: skip
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._values, *self._unset])
+
+    def __len__(self) -> int:
+        return len(self._values) + len(self._unset)
+
+
+class Namespace:
+    """What an op's expressions can see, ``dims`` and ``scalars`` being those of the case."""
+
+    def __init__(self, spec: OpSpec, dims: Mapping[str, int], scalars: Mapping[str, Number]) -> None:
+        self.spec = spec
+        self.views: dict[str, BufferView] = {}
+        groups: dict[str, list[BufferView]] = {"input": [], "param": [], "output": []}
+        self._waiting: list[str] = []
+        for role, key, buffer in spec.buffers():
+            groups[role].append(self._view(key, buffer))
+        values: dict[str, Any] = {"i": 0, "null": NULL}
+        values |= {f"{role}s": tuple(views) for role, views in groups.items()}
+        if len(groups["output"]) == 1:
+            values["output"] = groups["output"][0]
+        # The user's names come last: labels on the command line may be any word.
+        values |= {**spec.consts, **scalars, **dims, **self.views}
+        unset = frozenset(spec.dims) - dims.keys()
+        self._evaluator = Evaluator(_LANGUAGE, _Names(values, unset), self._explain)
+
+    def _explain(self, name: str, near: str | None) -> str:
+        if name in _FORWARD_ONLY:
+            return "only the arguments of backward have it"
+        if name == "output":
+            return f"the op has {len(self.spec.results)} outputs: write outputs[k], or their names"
+        return near or f"a dim gets its value in the op's dims, in a case, or with --dim {name}=INT"
+
+    def _view(self, key: str, buffer: BufferSpec | OutputSpec) -> BufferView:
+        if isinstance(buffer, OutputSpec) and buffer.inout is not None:
+            self.views[buffer.name] = self.views[buffer.inout]
+        else:
+            shape, dtype = buffer.shape or (), buffer.dtype or self.spec.dtype
+            view = BufferView(buffer.name, dtype, lambda: self._shape(buffer.name, shape, f"{key}.shape"))
+            self.views[buffer.name] = view
+        return self.views[buffer.name]
+
+    def _shape(self, name: str, shape: Sequence[Expression], key: str) -> tuple[int, ...]:
+        if name in self._waiting or len(self._waiting) >= _CHAIN_LIMIT:
+            chain = " -> ".join([*self._waiting[-4:], name])
+            raise TeenyError("bad-shape", f"shapes wait for one another: {chain}", where=self.spec.origin.place(key))
+        self._waiting.append(name)
+        try:
+            return self.extents(shape, key)
+        finally:
+            self._waiting.pop()
+
+    def extents(self, shape: Sequence[Expression], key: str) -> tuple[int, ...]:
+        """A shape's numbers, each of them positive. Raises TeenyError ``bad-shape``."""
+        place = self.spec.origin.place
+        if len(shape) > RANK_LIMIT:
+            raise TeenyError("bad-shape", f"{len(shape)} dimensions; at most {RANK_LIMIT} can be", where=place(key))
+        numbers = self.integers(shape, key)
+        for k, number in enumerate(numbers):
+            if number < 1:
+                message = f"the extent '{shape[k]}' is {number}, and must be positive"
+                raise TeenyError("bad-shape", message, where=place(f"{key}[{k}]"))
+        return numbers
+
+    def value(self, expression: Expression, key: str) -> Any:
+        """What ``expression`` comes to; errors are placed at ``key`` of the op."""
+        try:
+            return self._evaluator.evaluate(expression)
+        except TeenyError as error:
+            raise error.at(self.spec.origin.place(key)) from None
+
+    def integer(self, expression: Expression, key: str) -> int:
+        """What ``expression`` comes to, an exact integer of 64 bits or fewer."""
+        try:
+            number = exact_integer(self._evaluator.evaluate(expression), expression.text)
+            if number.bit_length() > 63:
+                raise TeenyError("value-out-of-range", f"'{expression}' is {number}, which takes more than 64 bits")
+        except TeenyError as error:
+            raise error.at(self.spec.origin.place(key)) from None
+        return number
+
+    def integers(self, expressions: Sequence[Expression], key: str) -> tuple[int, ...]:
+        return tuple(self.integer(each, f"{key}[{k}]") for k, each in enumerate(expressions))
