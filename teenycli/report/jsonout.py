@@ -1,0 +1,219 @@
+"""The documents of ``--json``. Keys, once out, stay; new ones may come.
+
+May import what ``rows`` imports; neither rich nor numpy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from teenycli.launch.plan import Address, Argument, Value
+from teenycli.report.problems import problem_document
+from teenycli.report.rows import CheckRow, EntryRow, FileRow, LaunchRow, RunReport
+
+if TYPE_CHECKING:
+    from teenycli.ptx.usage import Usage
+    from teenycli.tensors.compare import Comparison, Summary
+
+Json = dict[str, Any]
+
+
+def finite(value: float | None) -> float | str | None:
+    """A number for JSON: one that is not finite as "nan", "inf" or "-inf", since JSON has no other way."""
+    return value if value is None or isinstance(value, int) or math.isfinite(value) else str(float(value))
+
+
+def entries_document(files: Iterable[FileRow]) -> list[Json]:
+    """The document of ``teeny entries --json``: one object a file."""
+    return [_file(row) for row in files]
+
+
+def _file(row: FileRow) -> Json:
+    module = row.module
+    return {
+        "file": row.file,
+        "version": f"{module.version[0]}.{module.version[1]}" if module else None,
+        "target": module.target if module else None,
+        "address_size": module.address_size if module else None,
+        "sm": row.sm,
+        "error": problem_document(row.error) if row.error else None,
+        "entries": [_entry(entry) for entry in row.entries],
+    }
+
+
+def _entry(row: EntryRow) -> Json:
+    said = row.entry.directives
+    document: Json = {
+        "name": row.entry.name,
+        "demangled": row.demangled,
+        "line": row.entry.at.line,
+        "params": [_param(row, index) for index in range(len(row.slots))],
+        "reqntid": said.reqntid,
+        "maxntid": said.maxntid,
+        "minnctapersm": said.minnctapersm,
+        "maxnreg": said.maxnreg,
+        "cluster": {
+            "explicit": said.explicitcluster,
+            "required": said.reqnctapercluster,
+            "max_rank": said.maxclusterrank,
+            "blocks_are_clusters": said.blocksareclusters,
+        },
+        "shared_static": row.shared_static,
+        "shared_dynamic": row.shared_dynamic,
+        "metadata": row.metadata.known,
+    }
+    if row.body is not None:
+        document["instructions"] = {str(tier): count for tier, count in sorted(row.body.tiers.items())}
+        document["registers"] = dict(row.body.registers)
+    return document
+
+
+def _param(row: EntryRow, index: int) -> Json:
+    slot = row.slots[index]
+    pointer = slot.param.pointer
+    return {
+        "index": slot.index,
+        "name": slot.param.name,
+        "type": slot.param.declared_type,
+        "size": slot.size,
+        "align": slot.align,
+        "offset": slot.offset,
+        "pointer": {"space": pointer.space and str(pointer.space), "align": pointer.align} if pointer else None,
+        "hidden": row.is_hidden(index),
+        "usage": _usage(row.usages[index]) if row.usages is not None else None,
+    }
+
+
+def _usage(usage: Usage) -> Json:
+    return {
+        "unused": usage.unused,
+        "pointer": usage.pointer,
+        "address": usage.address,
+        "as_float": usage.as_float,
+        "as_integer": usage.as_integer,
+        "escaped": usage.escaped,
+        "loads": [{"offset": load.offset, "size": load.size, "type": load.type} for load in usage.loads],
+        "accesses": [{"kind": a.kind, "space": a.space, "type": a.type} for a in usage.accesses],
+    }
+
+
+def check_document(rows: Iterable[CheckRow]) -> Json:
+    """The document of ``teeny check --json``: one object a case of an op."""
+    return {
+        "ops": [
+            {
+                "op": row.op,
+                "case": _case(row.case),
+                "error": problem_document(row.error) if row.error else None,
+                "findings": [problem_document(finding) for finding in row.findings],
+            }
+            for row in rows
+        ]
+    }
+
+
+def _case(case: Mapping[str, int | float]) -> Json:
+    return {name: finite(value) for name, value in case.items()}
+
+
+def run_document(report: RunReport) -> Json:
+    """The document of ``teeny run --json``: the launches, outputs and comparisons of every case, each in one list."""
+    return {
+        "device": report.device,
+        "description": report.description,
+        "compile": {"ms": finite(report.compile_ms), "cached": report.cached},
+        "launches": [_launch(launch, run.shared_static) for run in report.runs for launch in run.launches],
+        "outputs": [
+            {"op": run.plan.op, "case": _case(run.plan.case), **_summary(output)}
+            for run in report.runs
+            for output in run.outputs
+        ],
+        "compare": [
+            {"op": run.plan.op, "case": _case(run.plan.case), "name": one.name, **_comparison(one.comparison)}
+            for run in report.runs
+            for one in run.compared
+        ],
+    }
+
+
+def _launch(row: LaunchRow, shared_static: int) -> Json:
+    launch = row.launch
+    read, written = row.traffic
+    return {
+        "op": row.plan.op,
+        "case": _case(row.plan.case),
+        "entry": launch.entry,
+        "index": launch.index,
+        "grid": launch.grid,
+        "block": launch.block,
+        "cluster": launch.cluster,
+        "shared": launch.shared,
+        "shared_static": shared_static,
+        "cooperative": launch.cooperative,
+        "args": [_argument(argument) for argument in launch.args],
+        "bytes_read": read,
+        "bytes_written": written,
+        "ms": finite(row.ms),
+    }
+
+
+def _argument(argument: Argument) -> Json:
+    return {
+        "index": argument.index,
+        "name": argument.name,
+        "kind": argument.kind,
+        "size": argument.size,
+        "offset": argument.offset,
+        "value": _value(argument),
+        "hidden": argument.hidden,
+    }
+
+
+def _value(argument: Argument) -> Any:
+    """A number; ``{"buffer", "offset"}`` or null for a pointer; hex for bytes; a list of fields for a struct."""
+    if argument.kind == "struct":
+        return [{"kind": f.kind, "offset": f.offset, "value": _scalar(f.value)} for f in argument.fields]
+    return _scalar(argument.fields[0].value) if argument.fields else None
+
+
+def _scalar(value: Value) -> Any:
+    if isinstance(value, Address):
+        return None if value.buffer is None else {"buffer": value.buffer, "offset": value.offset}
+    return value.hex() if isinstance(value, bytes) else finite(value)
+
+
+def _summary(output: Summary) -> Json:
+    return {
+        "name": output.name,
+        "dtype": output.dtype,
+        "shape": output.shape,
+        "min": finite(output.min),
+        "max": finite(output.max),
+        "mean": finite(output.mean),
+        "nan": output.nan,
+        "inf": output.inf,
+        "unwritten": output.unwritten,
+        "sha256": output.sha256,
+    }
+
+
+def _comparison(one: Comparison) -> Json:
+    first, worst = one.first, one.worst
+    return {
+        "ok": one.ok,
+        "count": one.count,
+        "mismatches": one.mismatches,
+        "max_abs": finite(one.max_abs),
+        "max_rel": finite(one.max_rel),
+        "max_ulp": one.max_ulp,
+        "first": first and first.index,
+        "first_result": finite(first.result) if first else None,
+        "first_reference": finite(first.reference) if first else None,
+        "worst": worst and worst.index,
+        "unwritten": one.unwritten,
+        "zeros_pass": one.zeros_pass,
+        "rtol": finite(one.rtol),
+        "atol": finite(one.atol),
+    }

@@ -1,0 +1,143 @@
+"""What the tables and documents are made from: plain data that commands gather.
+
+May import ``errors`` and, for types, ``launch.plan``, ``ptx`` and ``tensors``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from teenycli.errors import Finding
+
+if TYPE_CHECKING:
+    from teenycli.launch.plan import Launch, Plan
+    from teenycli.ptx.layout import Slot
+    from teenycli.ptx.metadata import Metadata
+    from teenycli.ptx.model import Function, Module
+    from teenycli.ptx.usage import Usage
+    from teenycli.tensors.compare import Comparison, Summary
+
+
+# --- entries -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What reading a body told: instructions by tier, and registers by type."""
+
+    tiers: Mapping[int, int]
+    registers: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    """An entry: its parameters laid out, the last ``hidden`` of them appended by the compiler.
+
+    ``usages`` has one for each parameter, and ``body`` is there, when bodies were read.
+    """
+
+    entry: Function
+    slots: tuple[Slot, ...]
+    hidden: int
+    metadata: Metadata
+    shared_static: int
+    shared_dynamic: bool
+    demangled: str | None = None
+    usages: tuple[Usage, ...] | None = None
+    body: Body | None = None
+
+    def is_hidden(self, index: int) -> bool:
+        return index >= len(self.slots) - self.hidden
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """A file of PTX: its outline (None when it could not be read, which ``error`` explains) and its entries.
+
+    ``sm`` is the architecture that offsets are of.
+    """
+
+    file: str
+    module: Module | None = None
+    sm: int | None = None
+    entries: tuple[EntryRow, ...] = ()
+    error: Finding | None = None
+
+
+# --- check -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """What the rules found in one case of an op; ``error`` is what kept them from looking."""
+
+    op: str
+    case: Mapping[str, int | float]
+    findings: tuple[Finding, ...] = ()
+    error: Finding | None = None
+
+
+# --- run ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRow:
+    """A launch of a plan: what it took in milliseconds, None when it was not run."""
+
+    plan: Plan
+    launch: Launch
+    ms: float | None = None
+
+    @property
+    def traffic(self) -> tuple[int, int]:
+        """Bytes that the launch must read and must write: each buffer that an argument points to counts once.
+
+        Inputs and params are read, outputs are written, an output in place is both. Scratch memory is left out, since
+        nothing tells how much of it a kernel uses.
+        """
+        read = written = 0
+        addresses = (item.value for argument in self.launch.args for item in argument.fields)
+        # Not isinstance: a plan's classes are imported for their types alone.
+        names = dict.fromkeys(getattr(address, "buffer", None) for address in addresses)
+        for name in filter(None, names):
+            buffer = self.plan.buffer(name)
+            read += buffer.nbytes if buffer.role in ("input", "param") else 0
+            written += buffer.nbytes if buffer.is_output else 0
+        return read, written
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """An output beside its reference."""
+
+    name: str
+    comparison: Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One case of an op as it was run: a time in milliseconds for each launch of its plan (none when not run)."""
+
+    plan: Plan
+    ms: tuple[float, ...] = ()
+    shared_static: int = 0
+    outputs: tuple[Summary, ...] = ()
+    compared: tuple[Compared, ...] = ()
+
+    @property
+    def launches(self) -> tuple[LaunchRow, ...]:
+        times = self.ms or (None,) * len(self.plan.launches)
+        return tuple(LaunchRow(self.plan, launch, ms) for launch, ms in zip(self.plan.launches, times, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """All that a run did. ``description`` is the device's hardware in words."""
+
+    device: str
+    description: str = ""
+    compile_ms: float = 0.0
+    cached: bool = False
+    runs: tuple[RunRow, ...] = field(default=())
