@@ -1,0 +1,380 @@
+"""Control flow by mask: the blocks of a kernel, its branches, the scheduler of a warp's lanes, waiting and leaving.
+
+Each block of the program becomes one or more LLVM blocks. While a block runs, ``mask`` holds its active lanes; every
+other lane that lives is parked: ``pcs`` holds the index of the block it waits for, ``low`` the least of them. Lanes
+run lowest block first (see ``flow``), so a jump goes through the scheduler only when a parked lane may wait at or
+before its target. A warp that has to wait stores its lanes' pcs in its frame, and returns.
+
+May import ``lower`` and what it may import.
+"""
+
+from __future__ import annotations
+
+from ctypes import sizeof
+
+from teenycli.devices.cpu import native
+from teenycli.devices.cpu.layout import (
+    DONE,
+    FAULTED,
+    LANES_DIFFER,
+    NO_PC,
+    SUSPENDED,
+    WAITING_PC,
+    FaultKind,
+    FrameHead,
+    Launch,
+    WarpState,
+    offset,
+)
+from teenycli.devices.cpu.lower import Lowering
+from teenycli.devices.cpu.program import Block, Handover, Step
+from teenycli.devices.cpu.registry import find
+from teenycli.devices.cpu.value import Value, integer
+
+#: Up to so many lines of LLVM text the warp function is copied into the driver's loop.
+INLINE_LINES = 220
+
+
+class Control:
+    """Writes the warp function of one kernel."""
+
+    def __init__(self, x: Lowering) -> None:
+        self.x = x
+        self.w = x.w
+        self.lanes = x.w.vector("i32")
+        self.mask_type = x.w.vector("i1")
+        self.parking: set[int] = set()
+
+    def function(self) -> str:
+        """The LLVM text of the warp function."""
+        w = self.w
+        for block in self.x.flow.blocks:
+            self._block(block)
+        for index in sorted(self.parking):
+            w.label(f"park{index}")
+            self._park(w.assign(f"load {self.mask_type}, ptr %maskp"), index)
+            w.jump("sched")
+        if self.x.scheduled:
+            self._scheduler()
+        w.label("finish")
+        self._set_state(WarpState.DONE)
+        w.line(f"ret i32 {DONE}")
+        w.label("dead")
+        w.line(f"ret i32 {FAULTED}")
+        body, w.lines = w.lines, []
+        entry = self._entry()
+        kind = "alwaysinline" if len(body) < INLINE_LINES and not self.x.suspends else "noinline"
+        return "\n".join(
+            [f"define internal i32 @warp(ptr %ctx, ptr %launch, i32 %w, ptr %frame) {kind} #0 {{", *entry, *body, "}"]
+        )
+
+    # --- entry and exit ----------------------------------------------------------------------------------------
+
+    def _entry(self) -> list[str]:
+        """The entry block: slots, the mask of a fresh warp, or the pcs of one that waited."""
+        w, x = self.w, self.x
+        threads = x.field("launch", "threads", "i32")
+        left = w.assign(f"sub i32 {threads}, %t0")
+        inside = w.assign(f"icmp sgt {self.lanes} {w.splat('i32', left, w.width)}, {w.iota()}")
+        w.line(f"store {self.mask_type} {inside}, ptr %maskp")
+        w.line(f"store {self.lanes} splat (i32 {NO_PC}), ptr %pcsp")
+        w.line(f"store i32 {NO_PC}, ptr %lowp")
+        if x.suspends:
+            fresh = w.assign(f"icmp eq i32 {w.assign('load i32, ptr %frame')}, {int(WarpState.FRESH)}")
+            w.branch(fresh, "fresh", "resume")
+            w.label("resume")
+            self._resume()
+            w.label("fresh")
+        w.lines += x.zero_lines()
+        w.jump(f"b{x.flow.blocks[0].index}")
+        return [
+            "entry:",
+            f"  %maskp = alloca {self.mask_type}",
+            f"  %pcsp = alloca {self.lanes}",
+            "  %lowp = alloca i32",
+            "  %scratch = alloca [64 x i8], align 64",
+            f"  %t0 = mul i32 %w, {w.width}",
+            *w.head,
+            *x.slot_lines(),
+            *w.lines,
+        ]
+
+    def _resume(self) -> None:
+        """Go on where the warp waited: all lanes at one block, or each at its pc."""
+        w, x = self.w, self.x
+        x.copy_slots(save=False)
+        place = w.assign(f"load i32, ptr {self._head('resume')}")
+        bits = w.assign(f"load i{w.width}, ptr {self._head('mask')}")
+        w.line(f"store {self.mask_type} {w.assign(f'bitcast i{w.width} {bits} to {self.mask_type}')}, ptr %maskp")
+        targets = {b.targets[0].index for b in x.flow.blocks if b.kind == "suspend" and not x.flow.is_divergent(b)}
+        cases = " ".join(f"i32 {k}, label %b{k}" for k in sorted(targets))
+        w.line(f"switch i32 {place}, label %parted [{cases}]")
+        w.label("parted")
+        pcs = w.assign(f"load {self.lanes}, ptr {self._frame(sizeof(FrameHead))}, align 4")
+        w.line(f"store {self.lanes} {pcs}, ptr %pcsp")
+        w.jump("sched")
+
+    def _frame(self, place: int) -> str:
+        return self.w.assign(f"getelementptr i8, ptr %frame, i64 {place}")
+
+    def _head(self, field: str) -> str:
+        return self._frame(offset(FrameHead, field))
+
+    def _set_head(self, field: str, value: str) -> None:
+        self.w.line(f"store i32 {value}, ptr {self._head(field)}")
+
+    def _set_state(self, state: WarpState) -> None:
+        if self.x.suspends:
+            self._set_head("state", str(int(state)))
+
+    # --- blocks ------------------------------------------------------------------------------------------------
+
+    def _block(self, block: Block) -> None:
+        w, x = self.w, self.x
+        w.label(f"b{block.index}")
+        x.begin(block)
+        x.mask = w.assign(f"load {self.mask_type}, ptr %maskp")
+        for step in block.steps:
+            self._step(step)
+        x.inst, x.guard = block.last, None
+        getattr(self, f"_end_{block.kind}")(block)
+
+    def _step(self, step: Step) -> None:
+        x = self.x
+        if isinstance(step, Handover):
+            x.inst, x.guard = step.inst, None
+            x.hand_over(step)
+            return
+        x.inst, x.guard = step, None
+        if step.guard is not None:
+            x.guard = x.read(step.guard, "i1")
+        lower = find(step.op.opcode, step.op.mods)
+        assert lower is not None, step.op
+        lower(x, step)
+
+    # --- ends of blocks ----------------------------------------------------------------------------------------
+
+    def _end_jump(self, block: Block) -> None:
+        self.x.flush()
+        self._go(block, block.targets[0])
+
+    def _end_exit(self, block: Block) -> None:
+        self._leave(block)
+
+    def _end_trap(self, block: Block) -> None:
+        inst = block.last
+        assert inst is not None
+        kind = FaultKind.TRAP if inst.op.opcode == "trap" else FaultKind.ASSERT
+        self.x.fault(kind, self._first_lane())
+
+    def _first_lane(self) -> str:
+        return native.first_lane(self.w, self.x.bits_of(self.x.active))
+
+    def _end_branch(self, block: Block) -> None:
+        inst, x, w = block.last, self.x, self.w
+        assert inst is not None and inst.guard is not None
+        condition = x.read(inst.guard, "i1")
+        x.flush()
+        taken, other = block.targets
+        if taken is other:
+            self._go(block, taken)
+        elif condition.uniform:
+            yes, no = w.fresh_label("yes"), w.fresh_label("no")
+            w.branch(condition.text, yes, no)
+            w.label(yes)
+            self._go(block, taken)
+            w.label(no)
+            self._go(block, other)
+        else:
+            self._diverge(block, condition, taken, other)
+
+    def _diverge(self, block: Block, condition: Value, taken: Block, other: Block) -> None:
+        """A branch on which lanes may differ: all one way, or the lower target first and the rest parked."""
+        w, x = self.w, self.x
+        goes = w.both(x.active, condition).text
+        stays = w.both(x.active, w.negate(condition)).text
+        all_stay = w.assign(f"icmp eq i{w.width} {w.bits(goes)}, 0")
+        yes, no, test = w.fresh_label("yes"), w.fresh_label("no"), w.fresh_label("test")
+        mixed = w.fresh_label("mixed")
+        w.branch(all_stay, no, test)
+        w.label(test)
+        all_go = w.assign(f"icmp eq i{w.width} {w.bits(stays)}, 0")
+        w.branch(all_go, yes, mixed)
+        w.label(yes)
+        self._go(block, taken)
+        w.label(no)
+        self._go(block, other)
+        w.label(mixed)
+        if taken.is_bare_exit or other.is_bare_exit:
+            rest = stays if taken.is_bare_exit else goes
+            w.line(f"store {self.mask_type} {rest}, ptr %maskp")
+            self._go(block, other if taken.is_bare_exit else taken)
+            return
+        first, second = (taken, other) if taken.index < other.index else (other, taken)
+        now, later = (goes, stays) if first is taken else (stays, goes)
+        self._park(later, second.index)
+        low = w.assign("load i32, ptr %lowp")
+        least = w.assign(f"call i32 @llvm.umin.i32(i32 {low}, i32 {second.index})")
+        x.unit.declare("llvm.umin.i32", "i32", ["i32", "i32"])
+        w.line(f"store i32 {least}, ptr %lowp")
+        w.line(f"store {self.mask_type} {now}, ptr %maskp")
+        self._go(block, first)
+
+    def _end_switch(self, block: Block) -> None:
+        """``brx.idx``: lanes that agree jump; else each is parked at its own target."""
+        inst, x, w = block.last, self.x, self.w
+        assert inst is not None
+        index = x.read(inst.op.operands[0], "i32")
+        x.flush()
+        self._check_index(index, len(block.targets))
+        if index.uniform:
+            labels = [w.fresh_label("case") for _ in block.targets]
+            cases = " ".join(f"i32 {k}, label %{label}" for k, label in enumerate(labels))
+            w.line(f"switch i32 {index.text}, label %dead [{cases}]")
+            for label, target in zip(labels, block.targets, strict=True):
+                w.label(label)
+                self._go(block, target)
+            return
+        pcs = Value("i32", w.assign(f"load {self.lanes}, ptr %pcsp"), False)
+        for k, target in enumerate(block.targets):
+            here = w.both(x.active, w.compare("icmp eq", index, integer("i32", k)))
+            place = NO_PC if target.is_bare_exit else target.index
+            pcs = w.select(here, integer("i32", place), pcs)
+        w.line(f"store {self.lanes} {pcs.text}, ptr %pcsp")
+        self._check_stop(block)
+        w.jump("sched")
+
+    def _check_index(self, index: Value, count: int) -> None:
+        """An index past the table is a fault, where the hardware's behaviour is undefined."""
+        x, w = self.x, self.w
+        outside = w.both(x.active, w.compare("icmp uge", index, integer("i32", count)))
+        wild, fine = w.fresh_label("wild"), w.fresh_label("fine")
+        bits = w.bits(outside.text)
+        w.branch(w.assign(f"icmp ne i{w.width} {bits}, 0"), wild, fine, likely=False)
+        w.label(wild)
+        x.fault(FaultKind.BRANCH, native.first_lane(w, bits))
+        w.label(fine)
+
+    def _end_suspend(self, block: Block) -> None:
+        """A barrier: active lanes wait, parked ones run on; when all wait the warp does."""
+        from teenycli.devices.cpu.ops.sync import arrive, population
+
+        x, w = self.x, self.w
+        inst = block.last
+        assert inst is not None
+        identity = arrive(x, inst)
+        x.flush()
+        self._set_head("site", str(inst.site))
+        resume = block.targets[0].index
+        if not x.flow.is_divergent(block):
+            self._set_head("resume", str(resume))
+            self._set_head("barrier", identity.text)
+            self._set_head("alive", population(x, x.active))
+            w.line(f"store i{w.width} {x.bits_of(x.active)}, ptr {self._head('mask')}")
+            w.jump("wait")
+            return
+        place = self._frame(sizeof(FrameHead) + 4 * w.width)
+        held = w.assign(f"load {self.lanes}, ptr {place}, align 4")
+        new = w.select(x.active, identity, Value("i32", held, False))
+        w.line(f"store {self.lanes} {new.text}, ptr {place}, align 4")
+        self._park(x.mask, WAITING_PC + resume)
+        w.jump("sched")
+
+    # --- jumps -------------------------------------------------------------------------------------------------
+
+    def _go(self, block: Block, target: Block) -> None:
+        """Jump with the lanes in ``maskp``."""
+        x, w = self.x, self.w
+        if target.is_bare_exit:
+            self._leave(block)
+        elif target.index <= block.index:
+            self._check_stop(block)
+            w.jump(f"b{target.index}")
+        elif not x.flow.is_divergent(block) and not x.flow.is_divergent(target) and not x.flow.split_barriers:
+            w.jump(f"b{target.index}")
+        elif not x.scheduled:
+            w.jump(f"b{target.index}")
+        else:
+            low = w.assign("load i32, ptr %lowp")
+            free = w.assign(f"icmp ugt i32 {low}, {target.index}")
+            self.parking.add(target.index)
+            w.branch(free, f"b{target.index}", f"park{target.index}")
+
+    def _leave(self, block: Block) -> None:
+        """Active lanes exit; parked ones go on."""
+        alone = not self.x.scheduled or not (self.x.flow.is_divergent(block) or self.x.flow.split_barriers)
+        self.w.jump("finish" if alone else "sched")
+
+    def _park(self, mask: str, index: int) -> None:
+        w = self.w
+        pcs = w.assign(f"load {self.lanes}, ptr %pcsp")
+        new = w.assign(f"select {self.mask_type} {mask}, {self.lanes} splat (i32 {index}), {self.lanes} {pcs}")
+        w.line(f"store {self.lanes} {new}, ptr %pcsp")
+
+    def _check_stop(self, block: Block) -> None:
+        """On a back edge: whether the launch is to end."""
+        w, x = self.w, self.x
+        place = w.assign(f"getelementptr i8, ptr %launch, i64 {offset(Launch, 'stop')}")
+        stop = w.assign(f"load atomic i32, ptr {place} monotonic, align 4")
+        stopped, on = w.fresh_label("stopped"), w.fresh_label("on")
+        w.branch(w.assign(f"icmp ne i32 {stop}, 0"), stopped, on, likely=False)
+        w.label(stopped)
+        if x.inst is None:
+            w.jump("dead")
+        else:
+            x.fault(FaultKind.STOPPED)
+        w.label(on)
+
+    def _scheduler(self) -> None:
+        """Take the parked lanes with the lowest pc; when there are none, or all wait, leave."""
+        w, x = self.w, self.x
+        w.label("sched")
+        pcs = w.assign(f"load {self.lanes}, ptr %pcsp")
+        lowest = w.reduce("umin", pcs, "i32")
+        mine = w.assign(f"icmp eq {self.lanes} {pcs}, {w.splat('i32', lowest, w.width)}")
+        rest = w.assign(
+            f"select {self.mask_type} {mine}, {self.lanes} splat (i32 {NO_PC}), {self.lanes} {pcs}"
+        )
+        if x.suspends:
+            waits = w.assign(f"icmp uge i32 {lowest}, {WAITING_PC}")
+            runs = w.fresh_label("runs")
+            w.branch(waits, "idle", runs)
+            w.label(runs)
+        w.line(f"store {self.lanes} {rest}, ptr %pcsp")
+        w.line(f"store i32 {w.reduce('umin', rest, 'i32')}, ptr %lowp")
+        w.line(f"store {self.mask_type} {mine}, ptr %maskp")
+        cases = " ".join(f"i32 {b.index}, label %b{b.index}" for b in self._resumable())
+        w.line(f"switch i32 {lowest}, label %finish [{cases}]")
+        if x.suspends:
+            self._idle(lowest, pcs)
+
+    def _resumable(self) -> list[Block]:
+        """Blocks at which a lane may be parked."""
+        flow = self.x.flow
+        if flow.split_barriers:
+            return flow.blocks
+        found = {t.index for b in flow.blocks if b.kind == "suspend" for t in b.targets} | self.parking
+        for block in flow.blocks:
+            if block.kind == "switch" or flow.is_divergent(block) or block.kind == "branch":
+                found |= {t.index for t in block.targets}
+        return [flow.blocks[k] for k in sorted(found)]
+
+    def _idle(self, lowest: str, pcs: str) -> None:
+        """Every lane waits, or is gone."""
+        from teenycli.devices.cpu.ops.sync import population
+
+        w, x = self.w, self.x
+        w.label("idle")
+        gone = w.assign(f"icmp eq i32 {lowest}, {NO_PC}")
+        w.branch(gone, "finish", "suspend")
+        w.label("suspend")
+        w.line(f"store {self.lanes} {pcs}, ptr {self._frame(sizeof(FrameHead))}, align 4")
+        self._set_head("resume", str(LANES_DIFFER))
+        living = w.assign(f"icmp ne {self.lanes} {pcs}, splat (i32 {NO_PC})")
+        self._set_head("alive", population(x, Value("i1", living, False)))
+        w.jump("wait")
+        w.label("wait")
+        x.copy_slots(save=True)
+        self._set_state(WarpState.WAITING)
+        w.line(f"ret i32 {SUSPENDED}")
+

@@ -1,0 +1,130 @@
+"""The CPU device: PTX compiled to vector code of this machine, every memory access checked.
+
+Implements ``devices.base.Device``. Heavy imports (numpy, llvmlite) are made when a device is made.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from teenycli.arch import Limits, limits_of, parse_target
+from teenycli.devices.base import DeviceBuffer, Kernel, LaunchTime
+from teenycli.errors import TeenyError, did_you_mean
+from teenycli.launch.plan import Launch
+from teenycli.ptx.model import Function, Module
+
+if TYPE_CHECKING:
+    from teenycli.devices.base import Bytes
+
+
+def available_threads() -> int:
+    """Processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class CpuDevice:
+    """``threads`` of the pool (default: every processor this process may use); ``cache`` keeps compiled kernels on disk."""
+
+    def __init__(self, threads: int | None = None, cache: bool = True) -> None:
+        from teenycli.devices.cpu.launcher import Runner
+        from teenycli.devices.cpu.memory import AddressSpace
+
+        self.threads = threads or available_threads()
+        self.cache = cache
+        self._space = AddressSpace()
+        self._runner = Runner(self._space, self.threads)
+
+    @property
+    def name(self) -> str:
+        return "cpu"
+
+    @property
+    def description(self) -> str:
+        from teenycli.devices.cpu.build import machine
+
+        return f"{machine().description}, {self.threads} thread{'s' if self.threads != 1 else ''}"
+
+    @property
+    def limits(self) -> Limits:
+        """Those of the newest data-centre architecture, which no kernel that fits one exceeds."""
+        return limits_of(100)
+
+    def layout_sm(self, module: Module) -> int:
+        return parse_target(module.target).sm
+
+    def load(self, module: Module, entry: str) -> Kernel:
+        """Compile ``entry``, or take it from the cache.
+
+        Raises TeenyError ``unsupported-instruction`` (exit UNSUPPORTED), ``unknown-entry``, or what the body's text deserves.
+        """
+        from teenycli.devices.cpu import build, cache, kernel, variables
+        from teenycli.devices.cpu.launcher import CpuKernel
+
+        start = time.perf_counter()
+        function = _entry(module, entry)
+        sm = self.layout_sm(module)
+        key = cache.key_of(module, function, sm) if self.cache else ""
+        image = cache.read(key) if self.cache else None
+        cached = image is not None
+        if image is None:
+            image = kernel.build(kernel.prepare(module, function, sm))
+            if self.cache:
+                cache.write(key, image)
+        address, keep = build.load_object(image.code)
+        held = variables.allocate(module, image.variables)
+        return CpuKernel(module, entry, image, address, keep, (time.perf_counter() - start) * 1e3, cached, held)
+
+    def upload(self, name: str, data: Bytes, align: int = 256) -> DeviceBuffer:
+        """A buffer with a copy of ``data``."""
+        return self._space.allocate(name, data, align)
+
+    def free(self, buffer: DeviceBuffer) -> None:
+        """Give a buffer's memory back; a kernel that still uses its address is stopped."""
+        from teenycli.devices.cpu.memory import CpuBuffer
+
+        assert isinstance(buffer, CpuBuffer)
+        self._space.free(buffer)
+
+    def download(self, buffer: DeviceBuffer) -> Bytes:
+        from teenycli.devices.cpu.memory import CpuBuffer
+
+        assert isinstance(buffer, CpuBuffer) and buffer.data is not None, buffer.name
+        return buffer.data.copy()
+
+    def launch(self, kernel: Kernel, launch: Launch, buffers: dict[str, DeviceBuffer], timeout: float) -> LaunchTime:
+        """Run one launch to its end. Raises TeenyError for faults of the kernel and ``timeout`` (exit FAILED)."""
+        from teenycli.devices.cpu.launcher import CpuKernel
+
+        assert isinstance(kernel, CpuKernel)
+        return LaunchTime(self._runner.launch(kernel, launch, lambda name: buffers[name].address, timeout))
+
+    def close(self) -> None:
+        """End the pool's threads and give all memory back."""
+        self._runner.pool.close()
+        for buffer in self._space.buffers.values():
+            buffer.data = None
+
+    def __enter__(self) -> CpuDevice:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _entry(module: Module, name: str) -> Function:
+    found = next((f for f in module.entries if f.name == name), None)
+    if found is None:
+        names = [f.name for f in module.entries]
+        raise TeenyError(
+            "unknown-entry",
+            f"{module.source.name} has no entry '{name}'",
+            hint=did_you_mean(name, names) or f"it has {', '.join(names) or 'none'}",
+        )
+    return found

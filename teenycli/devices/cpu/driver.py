@@ -1,0 +1,321 @@
+"""The driver of a launch as generated code: hands out CTAs, runs their warps, completes barriers, finds deadlocks.
+
+Two shapes. Where no warp ever waits, a loop over CTAs and warps. Else passes over the warps of a CTA: each runs until
+it ends or waits; then barriers that have all their lanes release them. A pass in which no warp could run and no barrier was
+complete is a deadlock.
+
+May import ``layout`` and ``native``.
+"""
+
+from __future__ import annotations
+
+from ctypes import sizeof
+
+from teenycli.devices.cpu.layout import (
+    FAULTED,
+    LANES_DIFFER,
+    NO_PC,
+    WAITING_PC,
+    Barrier,
+    Context,
+    FaultKind,
+    FrameHead,
+    Launch,
+    WarpState,
+    offset,
+)
+from teenycli.devices.cpu.native import FAULT, context_at
+from teenycli.devices.cpu.value import Unit
+
+
+def launch_at(field: str, index: int = 0) -> int:
+    return offset(Launch, field, index)
+
+
+def driver(unit: Unit, *, suspends: bool, frame_size: int) -> str:
+    """``void @teeny_run(ptr launch, ptr ctx)``: what each thread of the pool calls."""
+    frame_of = f"""
+  %frames = load ptr, ptr %framesp
+  %w64 = zext i32 %w to i64
+  %skip = mul i64 %w64, {frame_size}
+  %frame = getelementptr i8, ptr %frames, i64 {"%skip" if suspends else "0"}
+  %t0 = mul i32 %w, {unit.width}
+  store i32 %t0, ptr %warpp
+"""
+    body = _passes(frame_of) if suspends else _straight(frame_of)
+    unit.helpers.setdefault("fault", FAULT)
+    parts = [_RUN.replace("BODY", body)]
+    if suspends:
+        parts += [_reset(frame_size), _release(unit.width, frame_size)]
+    return "\n".join(parts)
+
+
+_RUN = f"""
+define void @teeny_run(ptr %launch, ptr %ctx) #0 {{
+entry:
+  %nextp = getelementptr i8, ptr %launch, i64 {launch_at("next")}
+  %totalp = getelementptr i8, ptr %launch, i64 {launch_at("total")}
+  %chunkp = getelementptr i8, ptr %launch, i64 {launch_at("chunk")}
+  %gridp = getelementptr i8, ptr %launch, i64 {launch_at("grid")}
+  %gridyp = getelementptr i8, ptr %launch, i64 {launch_at("grid", 1)}
+  %warpsp = getelementptr i8, ptr %launch, i64 {launch_at("warps")}
+  %stopp = getelementptr i8, ptr %launch, i64 {launch_at("stop")}
+  %ctap = getelementptr i8, ptr %ctx, i64 {context_at("cta")}
+  %ctayp = getelementptr i8, ptr %ctx, i64 {context_at("cta", 1)}
+  %ctazp = getelementptr i8, ptr %ctx, i64 {context_at("cta", 2)}
+  %warpp = getelementptr i8, ptr %ctx, i64 {context_at("warp")}
+  %framesp = getelementptr i8, ptr %ctx, i64 {context_at("frames")}
+  %total = load i64, ptr %totalp
+  %chunk = load i64, ptr %chunkp
+  %gx32 = load i32, ptr %gridp
+  %gy32 = load i32, ptr %gridyp
+  %gx = zext i32 %gx32 to i64
+  %gy = zext i32 %gy32 to i64
+  %warps = load i32, ptr %warpsp
+  br label %hand
+hand:
+  %first = atomicrmw add ptr %nextp, i64 %chunk monotonic
+  %have = icmp slt i64 %first, %total
+  br i1 %have, label %got, label %out
+got:
+  %end0 = add i64 %first, %chunk
+  %end = call i64 @llvm.smin.i64(i64 %end0, i64 %total)
+  br label %cta
+cta:
+  %c = phi i64 [ %first, %got ], [ %cnext, %ctadone ]
+  %stop = load atomic i32, ptr %stopp monotonic, align 4
+  %stopped = icmp ne i32 %stop, 0
+  br i1 %stopped, label %out, label %place
+place:
+  %row = udiv i64 %c, %gx
+  %xw = mul i64 %row, %gx
+  %x = sub i64 %c, %xw
+  %z = udiv i64 %row, %gy
+  %yw = mul i64 %z, %gy
+  %y = sub i64 %row, %yw
+  %x32 = trunc i64 %x to i32
+  %y32 = trunc i64 %y to i32
+  %z32 = trunc i64 %z to i32
+  store i32 %x32, ptr %ctap
+  store i32 %y32, ptr %ctayp
+  store i32 %z32, ptr %ctazp
+BODY
+ctadone:
+  %cnext = add i64 %c, 1
+  %more = icmp slt i64 %cnext, %end
+  br i1 %more, label %cta, label %hand
+out:
+  ret void
+}}
+declare i64 @llvm.smin.i64(i64, i64)
+"""
+
+
+def _straight(frame_of: str) -> str:
+    return f"""
+  br label %warp
+warp:
+  %w = phi i32 [ 0, %place ], [ %wnext, %warpdone ]
+{frame_of}
+  %status = call i32 @warp(ptr %ctx, ptr %launch, i32 %w, ptr %frame)
+  %dead = icmp eq i32 %status, {FAULTED}
+  br i1 %dead, label %out, label %warpdone
+warpdone:
+  %wnext = add i32 %w, 1
+  %wmore = icmp slt i32 %wnext, %warps
+  br i1 %wmore, label %warp, label %ctadone"""
+
+
+def _passes(frame_of: str) -> str:
+    return f"""
+  call void @teeny.reset(ptr %ctx, i32 %warps)
+  br label %pass
+pass:
+  br label %warp
+warp:
+  %w = phi i32 [ 0, %pass ], [ %wnext, %warpdone ]
+  %ran = phi i32 [ 0, %pass ], [ %rannext, %warpdone ]
+{frame_of}
+  %state = load i32, ptr %frame
+  %runs = icmp ule i32 %state, {int(WarpState.READY)}
+  br i1 %runs, label %run, label %warpdone
+run:
+  %status = call i32 @warp(ptr %ctx, ptr %launch, i32 %w, ptr %frame)
+  %dead = icmp eq i32 %status, {FAULTED}
+  br i1 %dead, label %out, label %warpdone
+warpdone:
+  %rannext = phi i32 [ %ran, %warp ], [ 1, %run ]
+  %wnext = add i32 %w, 1
+  %wmore = icmp slt i32 %wnext, %warps
+  br i1 %wmore, label %warp, label %passed
+passed:
+  %left = call i32 @teeny.release(ptr %ctx, i32 %warps, i32 %rannext)
+  %goon = icmp eq i32 %left, 1
+  br i1 %goon, label %again, label %over
+again:
+  %stop2 = load atomic i32, ptr %stopp monotonic, align 4
+  %stopped2 = icmp ne i32 %stop2, 0
+  br i1 %stopped2, label %out, label %pass
+over:
+  %stuck = icmp eq i32 %left, {FAULTED}
+  br i1 %stuck, label %out, label %ctadone"""
+
+
+def _reset(frame_size: int) -> str:
+    """``teeny.reset``: every warp fresh, every barrier empty."""
+    barriers = sizeof(Barrier) * 16
+    return f"""
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+define internal void @teeny.reset(ptr %ctx, i32 %warps) #0 {{
+entry:
+  %b = getelementptr i8, ptr %ctx, i64 {context_at("barriers")}
+  call void @llvm.memset.p0.i64(ptr align 4 %b, i8 0, i64 {barriers}, i1 false)
+  %fp = getelementptr i8, ptr %ctx, i64 {context_at("frames")}
+  %frames = load ptr, ptr %fp
+  br label %head
+head:
+  %w = phi i32 [ 0, %entry ], [ %next, %head ]
+  %w64 = zext i32 %w to i64
+  %skip = mul i64 %w64, {frame_size}
+  %frame = getelementptr i8, ptr %frames, i64 %skip
+  store i32 {int(WarpState.FRESH)}, ptr %frame
+  %next = add i32 %w, 1
+  %more = icmp slt i32 %next, %warps
+  br i1 %more, label %head, label %out
+out:
+  ret void
+}}
+"""
+
+
+def _release(width: int, frame_size: int) -> str:
+    """``teeny.release``: after a pass, release the lanes of complete barriers.
+
+    Returns 0 when every warp is done, 1 to go on, 2 after a deadlock has been reported. A barrier with no count wants
+    all lanes of the CTA that live.
+    """
+    lanes = f"<{width} x i32>"
+    return f"""
+define internal i32 @teeny.release(ptr %ctx, i32 %warps, i32 %ran) noinline #0 {{
+entry:
+  %fp = getelementptr i8, ptr %ctx, i64 {context_at("frames")}
+  %frames = load ptr, ptr %fp
+  br label %count
+count:
+  %w = phi i32 [ 0, %entry ], [ %next, %counted ]
+  %alive = phi i32 [ 0, %entry ], [ %alivenext, %counted ]
+  %site = phi i32 [ 0, %entry ], [ %sitenext, %counted ]
+  %thread = phi i32 [ 0, %entry ], [ %threadnext, %counted ]
+  %w64 = zext i32 %w to i64
+  %skip = mul i64 %w64, {frame_size}
+  %frame = getelementptr i8, ptr %frames, i64 %skip
+  %state = load i32, ptr %frame
+  %isdone = icmp eq i32 %state, {int(WarpState.DONE)}
+  br i1 %isdone, label %counted, label %living
+living:
+  %np = getelementptr i8, ptr %frame, i64 {offset(FrameHead, "alive")}
+  %n = load i32, ptr %np
+  %sum = add i32 %alive, %n
+  %sp = getelementptr i8, ptr %frame, i64 {offset(FrameHead, "site")}
+  %s = load i32, ptr %sp
+  %t = mul i32 %w, {width}
+  br label %counted
+counted:
+  %alivenext = phi i32 [ %alive, %count ], [ %sum, %living ]
+  %sitenext = phi i32 [ %site, %count ], [ %s, %living ]
+  %threadnext = phi i32 [ %thread, %count ], [ %t, %living ]
+  %next = add i32 %w, 1
+  %more = icmp slt i32 %next, %warps
+  br i1 %more, label %count, label %tally
+tally:
+  %none = icmp eq i32 %alivenext, 0
+  br i1 %none, label %done, label %barrier
+done:
+  ret i32 0
+barrier:
+  %b = phi i32 [ 0, %tally ], [ %bnext, %bdone ]
+  %did = phi i32 [ %ran, %tally ], [ %didnext, %bdone ]
+  %b64 = zext i32 %b to i64
+  %place = mul i64 %b64, {sizeof(Barrier)}
+  %bars = getelementptr i8, ptr %ctx, i64 {context_at("barriers")}
+  %bar = getelementptr i8, ptr %bars, i64 %place
+  %arrived = load i32, ptr %bar
+  %ep = getelementptr i8, ptr %bar, i64 {Barrier.expected.offset}
+  %given = load i32, ptr %ep
+  %all = icmp eq i32 %given, 0
+  %want = select i1 %all, i32 %alivenext, i32 %given
+  %some = icmp ne i32 %arrived, 0
+  %enough = icmp uge i32 %arrived, %want
+  %complete = and i1 %some, %enough
+  br i1 %complete, label %open, label %bdone
+open:
+  %cp = getelementptr i8, ptr %bar, i64 {Barrier.count.offset}
+  %rp = getelementptr i8, ptr %bar, i64 {Barrier.result_count.offset}
+  %both = load <2 x i32>, ptr %cp, align 4
+  store <2 x i32> %both, ptr %rp, align 4
+  store i32 0, ptr %bar
+  store i32 0, ptr %ep
+  store <2 x i32> zeroinitializer, ptr %cp, align 4
+  %onev = insertelement {lanes} poison, i32 %b, i32 0
+  %ids = shufflevector {lanes} %onev, {lanes} poison, <{width} x i32> zeroinitializer
+  br label %wake
+wake:
+  %k = phi i32 [ 0, %open ], [ %knext, %woken ]
+  %k64 = zext i32 %k to i64
+  %kskip = mul i64 %k64, {frame_size}
+  %kframe = getelementptr i8, ptr %frames, i64 %kskip
+  %kstate = load i32, ptr %kframe
+  %waits = icmp eq i32 %kstate, {int(WarpState.WAITING)}
+  br i1 %waits, label %check, label %woken
+check:
+  %krp = getelementptr i8, ptr %kframe, i64 {offset(FrameHead, "resume")}
+  %kr = load i32, ptr %krp
+  %parted = icmp eq i32 %kr, {LANES_DIFFER}
+  br i1 %parted, label %each, label %whole
+whole:
+  %kbp = getelementptr i8, ptr %kframe, i64 {offset(FrameHead, "barrier")}
+  %kb = load i32, ptr %kbp
+  %kthis = icmp eq i32 %kb, %b
+  br i1 %kthis, label %free, label %woken
+free:
+  store i32 {int(WarpState.READY)}, ptr %kframe
+  br label %woken
+each:
+  %kpcp = getelementptr i8, ptr %kframe, i64 {sizeof(FrameHead)}
+  %kpcs = load {lanes}, ptr %kpcp, align 4
+  %kidp = getelementptr i8, ptr %kframe, i64 {sizeof(FrameHead) + 4 * width}
+  %kids = load {lanes}, ptr %kidp, align 4
+  %here = icmp eq {lanes} %kids, %ids
+  %living2 = icmp ne {lanes} %kpcs, splat (i32 {NO_PC})
+  %waiting = icmp uge {lanes} %kpcs, splat (i32 {WAITING_PC})
+  %m0 = and <{width} x i1> %here, %living2
+  %m = and <{width} x i1> %m0, %waiting
+  %freed = sub {lanes} %kpcs, splat (i32 {WAITING_PC})
+  %new = select <{width} x i1> %m, {lanes} %freed, {lanes} %kpcs
+  store {lanes} %new, ptr %kpcp, align 4
+  %mb = bitcast <{width} x i1> %m to i{width}
+  %any = icmp ne i{width} %mb, 0
+  %s2 = select i1 %any, i32 {int(WarpState.READY)}, i32 {int(WarpState.WAITING)}
+  store i32 %s2, ptr %kframe
+  br label %woken
+woken:
+  %knext = add i32 %k, 1
+  %kmore = icmp slt i32 %knext, %warps
+  br i1 %kmore, label %wake, label %bdone
+bdone:
+  %didnext = phi i32 [ %did, %barrier ], [ 1, %woken ]
+  %bnext = add i32 %b, 1
+  %bmore = icmp slt i32 %bnext, 16
+  br i1 %bmore, label %barrier, label %verdict
+verdict:
+  %moved = icmp ne i32 %didnext, 0
+  br i1 %moved, label %goon, label %stuck
+goon:
+  ret i32 1
+stuck:
+  %tp = getelementptr i8, ptr %ctx, i64 {context_at("warp")}
+  store i32 0, ptr %tp
+  call void @teeny.fault(ptr %ctx, i32 {int(FaultKind.DEADLOCK)}, i32 %sitenext, i64 0, i32 %threadnext)
+  ret i32 {FAULTED}
+}}
+"""

@@ -1,0 +1,156 @@
+"""From what generated code wrote down about a fault to an error that names everything.
+
+May import ``errors``, ``exits``, ``layout``, ``memory``, ``program``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from teenycli.devices.cpu.layout import (
+    ID_SHIFT,
+    LOCAL_ID,
+    OFFSET_MASK,
+    PARAM_ID,
+    SHARED_ID,
+    FaultKind,
+    Launch,
+)
+from teenycli.devices.cpu.memory import AddressSpace
+from teenycli.devices.cpu.program import Site
+from teenycli.errors import Place, TeenyError
+from teenycli.exits import Exit
+from teenycli.ptx.model import TYPE_SIZES, Triple
+
+_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+_WRITING = ("st", "red", "atom")
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Memory with a name: what an address of one id is."""
+
+    name: str
+    size: int
+    writable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is known of the launch: kernel, PTX file, its text by lines, block shape, sites, windows by id."""
+
+    kernel: str
+    file: str
+    lines: Sequence[str]
+    block: Triple
+    sites: Sequence[Site]
+    regions: dict[int, Region]
+    space: AddressSpace
+
+
+def fault_error(record: Launch, scene: Scene) -> TeenyError:
+    """The error for the fault in ``record``. Exit FAILED."""
+    kind = FaultKind(record.fault_kind)
+    site = scene.sites[record.fault_site]
+    id, message, hint = _describe(kind, record, site, scene)
+    text = scene.lines[site.line - 1].strip() if 0 < site.line <= len(scene.lines) else None
+    return TeenyError(
+        id,
+        f"kernel '{scene.kernel}': {message}",
+        where=Place(scene.file, site.line, site.column, text=text),
+        hint=hint,
+        note=_whereabouts(record, site, scene),
+        exit=Exit.FAILED,
+    )
+
+
+def thread_index(thread: int, block: Triple) -> Triple:
+    """Thread ``thread`` of a block, counted from 0, as x, y, z."""
+    x, y, _ = block
+    return thread % x, thread // x % y, thread // (x * y)
+
+
+def _whereabouts(record: Launch, site: Site, scene: Scene) -> str:
+    block = tuple(record.fault_cta)
+    thread = thread_index(record.fault_thread, scene.block)
+    note = f"block {block}, thread {thread}"
+    if site.source is not None:
+        note += f", {site.source[0]}:{site.source[1]}:{site.source[2]}"
+    if site.function != scene.kernel:
+        note += f", in function '{site.function}'"
+    return note
+
+
+def _describe(kind: FaultKind, record: Launch, site: Site, scene: Scene) -> tuple[str, str, str | None]:
+    """Id, message and hint."""
+    if kind in (FaultKind.ACCESS, FaultKind.MISALIGNED):
+        return _describe_access(kind, record.fault_address, site, scene)
+    if kind is FaultKind.STOPPED:
+        return "timeout", f"stopped by the time-out at '{site.text}'", "--timeout SECONDS gives it longer; 0 is no limit"
+    if kind is FaultKind.DEADLOCK:
+        return (
+            "deadlock",
+            f"every thread that is left waits, among them some at '{site.text}', and nothing can wake them",
+            "a barrier must be reached by as many threads as it waits for",
+        )
+    if kind is FaultKind.BARRIER:
+        return "bad-barrier", f"'{site.text}' names a barrier past 15", None
+    if kind is FaultKind.BRANCH:
+        return "bad-branch", f"the index of '{site.text}' lies past its table of targets", None
+    if kind is FaultKind.ASSERT:
+        return "assertion", "a device-side assertion failed", None
+    return "trap", f"'{site.text}' ended the kernel", None
+
+
+def _describe_access(kind: FaultKind, address: int, site: Site, scene: Scene) -> tuple[str, str, str | None]:
+    words = site.text.split(".")
+    size = access_size(words)
+    verb = "writes" if words[0] in _WRITING else "reads"
+    number, offset = address >> ID_SHIFT, address & OFFSET_MASK
+    region = _region(number, scene)
+    if kind is FaultKind.MISALIGNED:
+        where = f"offset {offset} of {region.name}" if region else f"address {address:#x}"
+        return "misaligned", f"'{site.text}' {verb} {size} bytes at {where}, which {size} does not divide", None
+    if number == 0 and region is None:
+        return "null-pointer", f"'{site.text}' {verb} {size} bytes at address {address:#x}: a null pointer", None
+    if region is None:
+        return "out-of-bounds", f"'{site.text}' {verb} {size} bytes at {address:#x}, where no buffer is", None
+    freed = scene.space.buffers.get(number)
+    if freed is not None and freed.data is None:
+        return "use-after-free", f"'{site.text}' {verb} {size} bytes of {region.name}, which has been freed", None
+    if verb == "writes" and not region.writable:
+        return "read-only", f"'{site.text}' {verb} {size} bytes at offset {offset} of {region.name}, which is read-only", None
+    signed = offset - (1 << ID_SHIFT) if offset >> ID_SHIFT - 1 else offset
+    message = f"'{site.text}' {verb} {size} bytes at offset {signed} of {region.name}, which has {region.size} bytes"
+    if offset < region.size:
+        message += f": {offset + size - region.size} too many"
+    return "out-of-bounds", message, None
+
+
+def _region(number: int, scene: Scene) -> Region | None:
+    """The memory that an id stands for; an offset below a buffer's start borrows from the id above."""
+    known = scene.regions.get(number)
+    if known is not None:
+        return known
+    buffer = scene.space.buffers.get(number)
+    if buffer is not None:
+        return Region(f"buffer '{buffer.name}'", buffer.nbytes)
+    return None
+
+
+def access_size(words: Sequence[str]) -> int:
+    """Bytes that an instruction accesses, from its modifiers."""
+    size = TYPE_SIZES.get(words[-1], 1)
+    return size * next((n for word, n in _VECTORS.items() if word in words), 1)
+
+
+def window_regions(shared: int, local: int, params: int) -> dict[int, Region]:
+    """The windows of shared, local and param memory, with their sizes in bytes."""
+    return {
+        SHARED_ID: Region("shared memory", shared),
+        LOCAL_ID: Region("local memory", local),
+        PARAM_ID: Region("the parameters", params, writable=False),
+    }
+
+

@@ -1,0 +1,91 @@
+"""From an entry to a kernel that can be launched: program, flow, lowering, object code, and what is kept beside it.
+
+May import the rest of the package below it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from teenycli.devices.cpu import ops
+from teenycli.devices.cpu.build import compile_text, machine
+from teenycli.devices.cpu.control import Control
+from teenycli.devices.cpu.driver import driver
+from teenycli.devices.cpu.flow import Flow, analyse
+from teenycli.devices.cpu.lower import Lowering
+from teenycli.devices.cpu.ops.warp import WARP_WIDE
+from teenycli.devices.cpu.program import Handover, Inst, Program, Site, spelled
+from teenycli.devices.cpu.registry import supports
+from teenycli.devices.cpu.unsupported import unsupported
+from teenycli.devices.cpu.value import Unit
+from teenycli.ptx.model import Function, Module
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A compiled kernel as it is cached: object code and the numbers that a launch needs."""
+
+    code: bytes
+    width: int
+    suspends: bool
+    frame_size: int
+    local_size: int
+    shared_static: int
+    dynamic_offset: int
+    param_bytes: int
+    variables: dict[str, int]
+    sites: tuple[Site, ...]
+
+
+def prepare(module: Module, entry: Function, sm: int) -> Program:
+    """The program of an entry, each of its instructions known to be supported."""
+    ops.load()
+    program = Program(module, entry, sm)
+    return program
+
+
+def build(program: Program) -> Image:
+    """Compile a program."""
+    flow = analyse(program)
+    check_supported(program, flow)
+    here = machine()
+    unit = Unit(32 if _needs_warps(flow) else here.group, here.group, masked=here.masked)
+    x = Lowering(program, flow, unit)
+    warp = Control(x).function()
+    frame_size = x.frame_size if x.suspends or x.in_frame else 0
+    run = driver(unit, suspends=x.suspends, frame_size=frame_size)
+    code = compile_text(unit, "\n".join((warp, run)), warp.count("\n"))
+    return Image(
+        code,
+        unit.width,
+        x.suspends,
+        frame_size,
+        program.local_size,
+        program.shared_static,
+        program.dynamic_offset,
+        program.param_bytes,
+        {variable.name: number for number, variable in program.variables.items()},
+        tuple(program.sites),
+    )
+
+
+def check_supported(program: Program, flow: Flow) -> None:
+    """Raise TeenyError ``unsupported-instruction`` at the first instruction without a lowering."""
+    for block in flow.blocks:
+        for step in (*block.steps, block.last):
+            if isinstance(step, Inst) and not supports(step.op):
+                raise unsupported(program.module, f"'{spelled(step.op)}'", step.op)
+
+
+def _needs_warps(flow: Flow) -> bool:
+    """Whether an instruction needs all 32 lanes of a warp in one vector."""
+    for block in flow.blocks:
+        for step in block.steps:
+            if isinstance(step, Handover):
+                continue
+            mods = step.op.mods
+            if step.op.opcode in WARP_WIDE or "warp" in mods:
+                return True
+            if mods.get("sem") == "volatile" and mods.get("space", "").startswith("shared"):
+                return True
+    return False

@@ -1,0 +1,342 @@
+"""What the lowering of an instruction writes with: cells, operands, masks and faults of the kernel at hand.
+
+Cells that live across blocks have a slot: memory of the function, which LLVM turns into SSA values, or in a large
+kernel the warp's frame. Within a block a cell is the LLVM value written last.
+
+May import the rest of the package below ``ops`` and ``ptx.model``.
+"""
+
+from __future__ import annotations
+
+from ctypes import sizeof
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from teenycli.devices.cpu import native
+from teenycli.devices.cpu.flow import Flow
+from teenycli.devices.cpu.layout import Context, FaultKind, FrameHead, Launch, offset
+from teenycli.devices.cpu.program import Block, Cell, Handover, Inst, Placed, Program
+from teenycli.devices.cpu.rawness import raw_cells
+from teenycli.devices.cpu.specials import special
+from teenycli.devices.cpu.strides import Strides
+from teenycli.devices.cpu.value import (
+    BITS,
+    Unit,
+    Value,
+    Writer,
+    constant_of_bits,
+    double_bits,
+    integer,
+    single_bits,
+)
+from teenycli.ptx.model import Float, Int, Operand, Reg, Special, Symbol, Variable, Vec
+
+if TYPE_CHECKING:
+    from teenycli.devices.cpu.ops.memory import Group
+
+#: LLVM type that holds a PTX register of a type.
+_STORED = {"pred": "i1", "f32": "float", "f64": "double", "f16": "i16", "bf16": "i16", "f16x2": "i32", "b128": "i128"}
+
+#: Above this many blocks, slots lie in the frame: as SSA values they would all meet in the scheduler.
+SSA_BLOCKS = 24
+
+
+def stored_type(type: str) -> str:
+    """The LLVM type of a register declared with a PTX type."""
+    return _STORED.get(type) or f"i{type.lstrip('bsuf')}"
+
+
+def value_type(type: str) -> str:
+    """The LLVM type on which an instruction of a PTX type computes."""
+    return {"f16": "half", "bf16": "i16"}.get(type) or stored_type(type)
+
+
+@dataclass(slots=True)
+class Slot:
+    """Memory of a cell: an LLVM pointer, the type it holds, and its place in the frame when it is saved there."""
+
+    pointer: str
+    type: str
+    uniform: bool
+    raw: bool
+    frame_offset: int
+
+
+class Lowering:
+    """The lowering of one kernel; what instruction lowerings write with.
+
+    ``w`` is the writer; ``exec`` the i1 value of lanes that an instruction acts for: the active ones that pass its guard.
+    """
+
+    def __init__(self, program: Program, flow: Flow, unit: Unit) -> None:
+        self.program = program
+        self.flow = flow
+        self.unit = unit
+        self.w = Writer(unit)
+        self.suspends = any(block.kind == "suspend" for block in flow.blocks)
+        self.scheduled = bool(flow.divergent) or self.suspends
+        self.in_frame = len(flow.blocks) > SSA_BLOCKS
+        self.raw = raw_cells(flow)
+        self.env: dict[Cell, Value] = {}
+        self.dirty: set[Cell] = set()
+        self.block = flow.blocks[0]
+        self.inst: Inst | None = None
+        self.mask = ""
+        self.guard: Value | None = None
+        self.known_specials: dict[Special, Value] = {}
+        self.memory: dict[int, Group] = {}
+        self.strides = Strides(flow, unit.group)
+        self.mask_bits = ""
+        self.frame_size = sizeof(FrameHead) + 8 * unit.width
+        self.slots: dict[Cell, Slot] = {}
+        self._make_slots()
+
+    def begin(self, block: Block) -> None:
+        """Forget what was known within the block before."""
+        from teenycli.devices.cpu.ops.memory import plan_block
+
+        self.block = block
+        self.env = {}
+        self.dirty = set()
+        self.mask_bits = ""
+        self.memory = plan_block(self, block)
+
+    # --- slots -----------------------------------------------------------------------------------------------
+
+    def _make_slots(self) -> None:
+        alive = 0
+        for live in self.flow.live_in:
+            alive |= live
+        for cell in self.flow.cells:
+            if alive >> cell.index & 1:
+                uniform = self.flow.is_uniform(cell)
+                kind = "float" if cell in self.raw else stored_type(cell.type)
+                size = max(BITS[kind] // 8, 1) * (1 if uniform else self.unit.width) if kind != "i1" else 8
+                place = -(-self.frame_size // min(size, 64)) * min(size, 64)
+                self.frame_size = place + size
+                self.slots[cell] = Slot(f"%s{cell.index}", kind, uniform, cell in self.raw, place)
+        self.frame_size = -(-self.frame_size // 64) * 64
+
+    def slot_lines(self) -> list[str]:
+        lines = []
+        for slot in self.slots.values():
+            kind = self.w.type_of(slot.type, slot.uniform)
+            if self.in_frame:
+                lines.append(f"  {slot.pointer} = getelementptr i8, ptr %frame, i64 {slot.frame_offset}")
+            else:
+                lines.append(f"  {slot.pointer} = alloca {kind}")
+                lines.append(f"  store {kind} zeroinitializer, ptr {slot.pointer}")
+        return lines
+
+    def zero_lines(self) -> list[str]:
+        """In frames: cells that some way reaches before they are written start as zero."""
+        if not self.in_frame:
+            return []
+        start = self.flow.live_in[0]
+        return [
+            f"  store {self.w.type_of(s.type, s.uniform)} zeroinitializer, ptr {s.pointer}, align 1"
+            for cell, s in self.slots.items()
+            if start >> cell.index & 1
+        ]
+
+    def copy_slots(self, *, save: bool) -> None:
+        """Between slots and the frame, for a warp that waits; nothing to do where slots lie in the frame."""
+        if self.in_frame:
+            return
+        for slot in self.slots.values():
+            kind = self.w.type_of(slot.type, slot.uniform)
+            place = self.w.assign(f"getelementptr i8, ptr %frame, i64 {slot.frame_offset}")
+            source, target = (slot.pointer, place) if save else (place, slot.pointer)
+            value = self.w.assign(f"load {kind}, ptr {source}, align 1")
+            self.w.line(f"store {kind} {value}, ptr {target}, align 1")
+
+    # --- reading and writing cells ------------------------------------------------------------------------------
+
+    def load(self, cell: Cell) -> Value:
+        """The value of a cell, with the type it is stored as (an i32 where a float32 of it is canonical)."""
+        known = self.env.get(cell)
+        if known is None:
+            slot = self.slots.get(cell)
+            if slot is None:  # read before any write, and nowhere else
+                known = integer("i1" if cell.type == "pred" else "i8", 0)
+                known = self.w.resize(known, "i" + str(BITS[stored_type(cell.type)])) if cell.type != "pred" else known
+            else:
+                kind = self.w.type_of(slot.type, slot.uniform)
+                text = self.w.assign(f"load {kind}, ptr {slot.pointer}" + (", align 1" if self.in_frame else ""))
+                known = Value(slot.type, text, slot.uniform, slot.raw)
+            self.env[cell] = known
+        return known
+
+    def store(self, cell: Cell, value: Value) -> None:
+        """Write a cell for the lanes the instruction acts for; others keep what they hold where that matters."""
+        if self.guard is not None:
+            value = self._blend(self.guard, value, self.load(cell))
+        if self.flow.must_merge(cell, self.block):
+            value = self._blend(Value("i1", self.mask, False), value, self.load(cell))
+        if value.raw and cell not in self.raw:
+            value = self.w.canonical(value)
+        if self.flow.is_uniform(cell):
+            value = self.w.first(value)
+        self.env[cell] = value
+        if cell in self.slots:
+            self.dirty.add(cell)
+
+    def _blend(self, condition: Value, new: Value, old: Value) -> Value:
+        if new.type != old.type:
+            old = self.w.bitcast(old, new.type)
+        return self.w.select(condition, new, old)
+
+    def flush(self) -> None:
+        """Put what the block wrote, and a later one may read, into slots."""
+        live = self.flow.live_out[self.block.index]
+        for cell in sorted(self.dirty, key=lambda c: c.index):
+            if live >> cell.index & 1:
+                slot = self.slots[cell]
+                value = self.w.bitcast(self.env[cell], slot.type)
+                kind = self.w.type_of(slot.type, slot.uniform)
+                text = value.text if slot.uniform else self.w.lanes(value)
+                self.w.line(f"store {kind} {text}, ptr {slot.pointer}" + (", align 1" if self.in_frame else ""))
+        self.dirty.clear()
+
+    # --- operands ------------------------------------------------------------------------------------------------
+
+    def read(self, operand: Operand | None, type: str) -> Value:
+        """An operand as the LLVM type ``type``; a wider register gives its low bits, a narrower one is zero-extended."""
+        assert self.inst is not None
+        if isinstance(operand, Reg):
+            return self.read_cell(self.inst.scope.cell(operand), type, negated=operand.negated)
+        if isinstance(operand, Int):
+            return self._as_type(integer("i128" if BITS[type] > 64 else "i64", operand.value), type)
+        if isinstance(operand, Float):
+            return self._constant(operand, type)
+        if isinstance(operand, Special):
+            return self._as_type(special(self, operand), type)
+        if isinstance(operand, Symbol):
+            return self.address_of(operand, type)
+        raise AssertionError(operand)
+
+    def read_cell(self, cell: Cell, type: str, *, negated: bool = False) -> Value:
+        value = self._as_type(self.load(cell), type)
+        return self.w.negate(value) if negated else value
+
+    def _as_type(self, value: Value, type: str) -> Value:
+        if value.type == type:
+            return value
+        if value.bits == BITS[type]:
+            return self.w.bitcast(value, type)
+        if value.is_float:
+            value = self.w.bitcast(value, f"i{value.bits}")
+        wanted = f"i{BITS[type]}"
+        return self.w.bitcast(self.w.resize(value, wanted), type)
+
+    def _constant(self, operand: Float, type: str) -> Value:
+        bits = operand.bits
+        if operand.width == 32 and BITS[type] == 64:
+            bits = double_bits(bits)
+        elif operand.width == 64 and BITS[type] == 32:
+            bits = single_bits(bits)
+        return constant_of_bits(type, bits)
+
+    def address_of(self, symbol: Symbol, type: str) -> Value:
+        """The address of a variable within its own space: an offset for a window, the whole for global and const."""
+        assert self.inst is not None and isinstance(symbol.target, Variable)
+        place = self.place(symbol.target)
+        address = place.offset if place.id < 16 else place.address
+        return integer(type, address + symbol.offset)
+
+    def place(self, variable: Variable) -> Placed:
+        assert self.inst is not None
+        return self.program.resolve_dynamic(self.inst.scope.place(variable))
+
+    def write(self, operand: Operand | None, value: Value, *, signed: bool = False) -> None:
+        """Write a destination; a wider register is extended (PTX ISA, "Operand Size Exceeding Instruction-Type Size")."""
+        if operand is None:
+            return
+        assert self.inst is not None and isinstance(operand, Reg), operand
+        cell = self.inst.scope.cell(operand)
+        wanted = BITS[stored_type(cell.type)]
+        if value.bits != wanted:
+            value = self.w.resize(self.w.bitcast(value, f"i{value.bits}"), f"i{wanted}", signed)
+        self.store(cell, value)
+
+    def elements(self, operand: Operand | None) -> list[Operand | None]:
+        """The elements of a vector operand, or the operand itself."""
+        if isinstance(operand, Vec):
+            return list(operand.items)
+        if isinstance(operand, Reg) and operand.register.vector > 1 and operand.part is None:
+            return [Reg(operand.register, part) for part in "xyzw"[: operand.register.vector]]
+        return [operand]
+
+    # --- masks -----------------------------------------------------------------------------------------------------
+
+    @property
+    def active(self) -> Value:
+        """Active lanes of the block, guard apart."""
+        return Value("i1", self.mask, False)
+
+    @property
+    def exec(self) -> Value:
+        """Active lanes that pass the guard."""
+        if self.guard is None:
+            return self.active
+        return self.w.both(self.active, self.w.varying(self.guard))
+
+    def bits_of(self, mask: Value) -> str:
+        """A mask as an integer; that of the active lanes is made once a block."""
+        if mask.text == self.mask:
+            if not self.mask_bits:
+                self.mask_bits = self.w.bits(self.mask)
+            return self.mask_bits
+        return self.w.bits(self.w.lanes(mask))
+
+    def field(self, structure: str, name: str, type: str, index: int = 0) -> str:
+        """Load a field of ``%ctx`` or ``%launch`` at the function's entry, once; its SSA name."""
+        key = Special(f"{structure}.{name}.{index}")
+        known = self.known_specials.get(key)
+        if known is None:
+            place = offset(Context if structure == "ctx" else Launch, name, index)
+            text = f"%{structure}.{name}.{index}"
+            self.w.head += [
+                f"  {text}.p = getelementptr i8, ptr %{structure}, i64 {place}",
+                f"  {text} = load {type}, ptr {text}.p, align 4, !invariant.load !2",
+            ]
+            known = self.known_specials[key] = Value(type, text, True)
+        return known.text
+
+    def in_head(self, key: Special, type: str, uniform: bool, text: str) -> Value:
+        """A value computed once at the function's entry."""
+        known = self.known_specials.get(key)
+        if known is None:
+            name = f"%h{len(self.known_specials)}"
+            self.w.head.append(f"  {name} = {text}")
+            known = self.known_specials[key] = Value(type, name, uniform)
+        return known
+
+    # --- faults ----------------------------------------------------------------------------------------------------
+
+    def site(self) -> int:
+        assert self.inst is not None
+        return self.inst.site
+
+    def fault(self, kind: FaultKind, lane: str = "0", address: str = "0") -> None:
+        """Report a fault and leave the warp. Ends the LLVM block."""
+        self.unit.helpers.setdefault("fault", native.FAULT)
+        self.w.line(f"call void @teeny.fault(ptr %ctx, i32 {int(kind)}, i32 {self.site()}, i64 {address}, i32 {lane})")
+        self.w.jump("dead")
+
+    def check_dead(self) -> None:
+        """After a call that may have faulted: leave the warp if it did."""
+        place = self.w.assign(f"getelementptr i8, ptr %ctx, i64 {offset(Context, 'dead')}")
+        flag = self.w.assign(f"load i32, ptr {place}")
+        test = self.w.assign(f"icmp ne i32 {flag}, 0")
+        after = self.w.fresh_label("alive")
+        self.w.branch(test, "dead", after, likely=False)
+        self.w.label(after)
+
+    # --- calls -----------------------------------------------------------------------------------------------------
+
+    def hand_over(self, step: Handover) -> None:
+        """Carry out a call's moves, all sources read first."""
+        from teenycli.devices.cpu.ops.memory import hand_over
+
+        hand_over(self, step)

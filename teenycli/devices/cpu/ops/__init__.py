@@ -1,0 +1,22 @@
+"""Lowerings of instructions, a module per family. Each registers itself with ``registry`` when it is imported.
+
+May import ``registry``, ``lower``, ``value``, ``mathlib``, ``native``, ``program`` and ``ptx.model``.
+"""
+
+from __future__ import annotations
+
+
+def load() -> None:
+    """Import every family."""
+    from teenycli.devices.cpu.ops import (  # noqa: F401
+        atomics,
+        bits,
+        compare,
+        convert,
+        floats,
+        integers,
+        memory,
+        moves,
+        sync,
+        warp,
+    )

@@ -1,0 +1,166 @@
+"""Atomic operations (PTX ISA 9.7.13: atom, red): lane by lane, each truly atomic among the threads of the pool.
+
+The warps of a CTA run on one thread, so in shared memory an operation is a load, the operation and a store.
+"""
+
+from __future__ import annotations
+
+from teenycli.devices.cpu import fp
+from teenycli.devices.cpu.gather import require_locate
+from teenycli.devices.cpu.lower import Lowering
+from teenycli.devices.cpu.native import each_lane
+from teenycli.devices.cpu.ops.integers import by_halves
+from teenycli.devices.cpu.ops.memory import access_of, address_of, addresses, join_parts, part_bits, take_part
+from teenycli.devices.cpu.program import Inst
+from teenycli.devices.cpu.registry import Mods, lowers
+from teenycli.devices.cpu.value import Unit, Value, Writer, integer
+from teenycli.ptx.model import Mem
+
+#: Operations that are one LLVM instruction on memory, for integers.
+_DIRECT = {"add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg", "inc": "uinc_wrap",
+           "dec": "udec_wrap"}  # fmt: skip
+
+
+def _takes(mods: Mods) -> bool:
+    return mods["type"] != "b128"
+
+
+@lowers("atom", "red", takes=_takes)
+def _atom(x: Lowering, inst: Inst) -> None:
+    w, g, mods = x.w, x.unit.group, inst.op.mods
+    has_result = inst.op.opcode == "atom"
+    operands = list(inst.op.operands)
+    target = operands.pop(0) if has_result else None
+    mem = operands[0]
+    assert isinstance(mem, Mem)
+    access = access_of(x, inst, mem)
+    access.store = True
+    kind = f"i{8 * access.size}"
+    count = 2 if mods["op"] == "cas" else 1
+    sources = [[x.read(e, kind) for e in x.elements(o)] for o in operands[1 : 1 + count]]
+    lanes, bits = w.lanes(address_of(x, mem, access)), x.bits_of(x.exec)
+    name = _helper(x.unit, access.window, mods["op"], mods["type"], access.size)
+    results: list[list[str]] = [[] for _ in range(access.count)]
+    for part in range(w.width // g):
+        places = addresses(x, access, lanes, part)
+        mask = part_bits(x, bits, part)
+        for k in range(access.count):
+            given = "".join(f", <{g} x {kind}> {take_part(x, w.lanes(s[k]), kind, part)}" for s in sources)
+            results[k].append(
+                w.assign(
+                    f"call <{g} x {kind}> @{name}(ptr %ctx, <{g} x i64> {places}{given}, i{g} {mask}, "
+                    f"i32 {x.site()}, i32 {part * g}, i64 {access.span}, i64 {k * access.size})"
+                )
+            )
+    x.check_dead()
+    if target is not None:
+        for to, pieces in zip(x.elements(target), results, strict=True):
+            x.write(to, Value(kind, join_parts(x, pieces, kind), False), signed=mods["type"][0] == "s")
+
+
+def _helper(unit: Unit, window: str, op: str, type: str, size: int) -> str:
+    """The out-of-line function of one operation: old values of the acting lanes."""
+    name = f"teeny.atom.{window}.{op}.{type}"
+    if name in unit.helpers:
+        return name
+    locator = require_locate(unit, f"{window}.store")
+    g, kind = unit.group, f"i{8 * size}"
+    vector = f"<{g} x {kind}>"
+    unit.declare(f"llvm.cttz.i{g}", f"i{g}", [f"i{g}", "i1"])
+    count = 2 if op == "cas" else 1
+    params = "".join(f", {vector} %b{k}" for k in range(count))
+    picks = "\n".join(f"  %s{k} = extractelement {vector} %b{k}, i32 %lane" for k in range(count))
+    body = f"""
+  %address = extractelement <{g} x i64> %addresses, i32 %lane
+  %thread = add i32 %lane, %lane0
+  %host = call i64 @{locator}(ptr %ctx, i64 %address, i64 %span, i32 %site, i32 %thread)
+  %dead = icmp eq i64 %host, 0
+  br i1 %dead, label %gone, label %go
+gone:
+  ret {vector} zeroinitializer
+go:
+  %at = add i64 %host, %delta
+  %p = inttoptr i64 %at to ptr
+{picks}
+{_operation(unit, window, op, type, kind, size)}
+next:
+  %more = insertelement {vector} %sofar, {kind} %old, i32 %lane
+  br label %head"""
+    loop = each_lane(
+        g,
+        body,
+        carries=f"\n  %sofar = phi {vector} [ zeroinitializer, %entry ], [ %more, %next ]",
+        result=f"ret {vector} %sofar",
+    )
+    unit.helpers[name] = (
+        f"define internal {vector} @{name}(ptr %ctx, <{g} x i64> %addresses{params}, i{g} %mask, i32 %site, "
+        f"i32 %lane0, i64 %span, i64 %delta) noinline nounwind #0 {{{loop}}}"
+    )
+    return name
+
+
+def _operation(unit: Unit, window: str, op: str, type: str, kind: str, size: int) -> str:
+    """Text that does it at ``%p`` and leaves ``%old``, ending in a jump to ``next``."""
+    if window == "shared":
+        lines, new = _new_value(unit, op, type, Value(kind, "%old", True), kind)
+        return f"  %old = load {kind}, ptr %p, align {size}\n{lines}\n  store {kind} {new}, ptr %p, align {size}\n  br label %next"
+    if op == "cas":
+        return f"""  %pair = cmpxchg ptr %p, {kind} %s0, {kind} %s1 seq_cst seq_cst, align {size}
+  %old = extractvalue {{ {kind}, i1 }} %pair, 0
+  br label %next"""
+    direct = _DIRECT.get(op) if type[0] in "bus" and type[1:].isdigit() else None
+    if op in ("min", "max") and type[0] in "us":
+        direct = op if type[0] == "s" else f"u{op}"
+    if direct is not None:
+        return f"  %old = atomicrmw {direct} ptr %p, {kind} %s0 seq_cst, align {size}\n  br label %next"
+    lines, new = _new_value(unit, op, type, Value(kind, "%old", True), kind)
+    return f"""  %seen = load atomic {kind}, ptr %p monotonic, align {size}
+  br label %try
+try:
+  %old = phi {kind} [ %seen, %go ], [ %now, %try ]
+{lines}
+  %pair = cmpxchg ptr %p, {kind} %old, {kind} {new} seq_cst seq_cst, align {size}
+  %now = extractvalue {{ {kind}, i1 }} %pair, 0
+  %won = extractvalue {{ {kind}, i1 }} %pair, 1
+  br i1 %won, label %next, label %try"""
+
+
+def _new_value(unit: Unit, op: str, type: str, old: Value, kind: str) -> tuple[str, str]:
+    """Scalar text of the operation, and the name of its result."""
+    w = Writer(unit)
+    b = Value(kind, "%s0", True)
+    if op == "cas":
+        new = w.select(w.compare("icmp eq", old, b), Value(kind, "%s1", True), old)
+    elif op == "exch":
+        new = b
+    elif op in ("inc", "dec"):
+        new = _wrapping(w, op, old, b)
+    elif type in ("f32", "f64"):
+        real = "float" if type == "f32" else "double"
+        new = w.bitcast(w.binary("fadd", w.bitcast(old, real), w.bitcast(b, real)), kind)
+    elif "f16" in type:
+        new = _half(w, op, type, old, b)
+    elif op in ("min", "max"):
+        new = w.intrinsic(f"{'s' if type[0] == 's' else 'u'}{op}", old, b)
+    else:
+        new = w.binary(op, old, b)
+    return "\n".join(w.lines), new.text
+
+
+def _wrapping(w: Writer, op: str, old: Value, b: Value) -> Value:
+    zero, one = integer(old.type, 0), integer(old.type, 1)
+    if op == "inc":
+        return w.select(w.compare("icmp uge", old, b), zero, w.add(old, one))
+    out = w.either(w.compare("icmp eq", old, zero), w.compare("icmp ugt", old, b))
+    return w.select(out, b, w.sub(old, one))
+
+
+def _half(w: Writer, op: str, type: str, old: Value, b: Value) -> Value:
+    name = type.removesuffix("x2")
+
+    def one(p: Value, q: Value) -> Value:
+        if op == "add":
+            return fp.narrow(w, name, fp.half_arithmetic(w, name, "fadd", p, q))
+        return fp.narrow(w, name, fp.extreme(w, op, fp.widen(w, name, p), fp.widen(w, name, q), nan=False))
+
+    return by_halves(w, one, old, b) if type.endswith("x2") else one(old, b)

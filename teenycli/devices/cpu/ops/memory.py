@@ -1,0 +1,643 @@
+"""Loads, stores and addresses (PTX ISA 9.7.9: ld, ldu, st, prefetch, isspacep, cvta).
+
+An access is checked inline for the form that the stride guess suggests (lanes in a row, or all alike) and goes out
+of line for any other. Accesses of a block through one register share one test.
+"""
+
+from __future__ import annotations
+
+from ctypes import sizeof
+from dataclasses import dataclass, field
+
+from teenycli.devices.cpu.gather import require_gather, require_locate, require_scatter
+from teenycli.devices.cpu.layout import (
+    FIRST_VARIABLE,
+    ID_SHIFT,
+    LOCAL_ID,
+    OFFSET_MASK,
+    PARAM_ID,
+    SHARED_ID,
+    Entry,
+)
+from teenycli.devices.cpu.lower import Lowering, stored_type
+from teenycli.devices.cpu.native import ENTRY, first_lane
+from teenycli.devices.cpu.program import Block, Handover, Inst, Placed, cells_written
+from teenycli.devices.cpu.registry import Mods, lowers
+from teenycli.devices.cpu.value import BITS, Value, integer
+from teenycli.errors import TeenyError
+from teenycli.exits import Exit
+from teenycli.ptx.model import TYPE_SIZES, Mem, Op, Reg, Variable
+
+_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+_ENTRY_SIZE = sizeof(Entry)
+
+
+@dataclass(slots=True)
+class Access:
+    """One access: ``window`` is generic, shared, local or param; ``count`` elements of ``size`` bytes at ``offset``."""
+
+    window: str
+    count: int
+    size: int
+    offset: int
+    store: bool
+    order: str = ""
+
+    @property
+    def span(self) -> int:
+        return self.count * self.size
+
+
+@dataclass(slots=True)
+class Group:
+    """Accesses of one block through one value of one register. ``tests`` holds (ok, host address) a part of the warp."""
+
+    stride: int
+    low: int
+    high: int
+    align: int
+    tests: list[tuple[str, str]] = field(default_factory=list)
+
+
+# --- what an instruction accesses ----------------------------------------------------------------------------------
+
+
+def space_of(mods: Mods) -> str:
+    return mods.get("space", "generic").split("::")[0]
+
+
+def _memory_operand(op: Op) -> Mem | None:
+    index = {"ld": 1, "ldu": 1, "st": 0}.get(op.opcode)
+    mem = op.operands[index] if index is not None else None
+    return mem if isinstance(mem, Mem) else None
+
+
+def access_of(x: Lowering, inst: Inst, mem: Mem) -> Access:
+    """What ``inst`` accesses, with an address in a variable folded into ``offset``."""
+    mods = inst.op.mods
+    window = space_of(mods)
+    if window == "param":
+        window = "param" if x.program.is_entry_param(inst.scope, mem) else "local"
+    elif window in ("global", "const"):
+        window = "generic"
+    offset = mem.offset
+    if isinstance(mem.base, Variable):
+        place = x.program.resolve_dynamic(inst.scope.place(mem.base))
+        window = {SHARED_ID: "shared", LOCAL_ID: "local", PARAM_ID: "param"}.get(place.id, "generic")
+        offset += place.offset if window != "generic" else place.address
+    elif isinstance(mem.base, int):
+        offset += mem.base
+    order = next((m for m in ("volatile", "relaxed", "acquire", "release") if m in mods.values()), "")
+    count = _VECTORS.get(mods.get("vec", ""), 1)
+    return Access(window, count, TYPE_SIZES[mods["type"]], offset, inst.op.opcode == "st", order)
+
+
+def plan_block(x: Lowering, block: Block) -> dict[int, Group]:
+    """Group the block's accesses; the key is the instruction's site."""
+    groups: dict[tuple[object, ...], Group] = {}
+    found: dict[int, Group] = {}
+    version: dict[object, int] = {}
+    for step in block.steps:
+        mem = None if isinstance(step, Handover) else _memory_operand(step.op)
+        if mem is not None and isinstance(step, Inst) and isinstance(mem.base, Reg):
+            access = access_of(x, step, mem)
+            cell = step.scope.cell(mem.base)
+            stride = x.strides.of(cell)
+            if stride in (0, access.span) and access.window != "local" and access.offset % access.span == 0:
+                key = (cell, version.get(cell, 0), access.window, access.store, access.span if stride else 0)
+                group = groups.setdefault(key, Group(stride, access.offset, access.offset, 1))
+                group.low = min(group.low, access.offset)
+                group.high = max(group.high, access.offset + access.span)
+                group.align = max(group.align, access.span)
+                found[step.site] = group
+        for cell in cells_written(step):
+            version[cell] = version.get(cell, 0) + 1
+    return found
+
+
+# --- checks --------------------------------------------------------------------------------------------------------
+
+
+def _bounds(x: Lowering, access: Access, address: str) -> tuple[str, str, str]:
+    """Base, size and offset (all i64) of the buffer that a scalar address lies in; size 0 where there is none."""
+    w = x.w
+    if access.window == "shared":
+        return x.field("ctx", "shared", "i64"), x.field("ctx", "shared_size", "i64"), address
+    if access.window == "param":
+        address = w.assign(f"or i64 {address}, {PARAM_ID << ID_SHIFT}")
+    entries, table = x.field("ctx", "entries", "i64"), x.field("ctx", "table", "ptr")
+    number = w.assign(f"lshr i64 {address}, {ID_SHIFT}")
+    known = w.assign(f"icmp ult i64 {number}, {entries}")
+    row = w.assign(f"select i1 {known}, i64 {number}, i64 0")
+    entry = w.assign(f"getelementptr [{_ENTRY_SIZE} x i8], ptr {table}, i64 {row}")
+    base = w.assign(f"load i64, ptr {entry}, !invariant.load !2")
+    place = w.assign(f"getelementptr i8, ptr {entry}, i64 {ENTRY['writable' if access.store else 'size']}")
+    size = w.assign(f"load i64, ptr {place}, !invariant.load !2")
+    return base, size, w.assign(f"and i64 {address}, {OFFSET_MASK}")
+
+
+def _inside(x: Lowering, offset: str, size: str, low: int, span: int, align: int) -> str:
+    """Whether ``span`` bytes from ``offset + low`` lie within ``size``, and ``offset`` is aligned; an i1."""
+    w = x.w
+    x.unit.declare("llvm.usub.sat.i64", "i64", ["i64", "i64"])
+    first = w.assign(f"add i64 {offset}, {low}") if low else offset
+    limit = w.assign(f"call i64 @llvm.usub.sat.i64(i64 {size}, i64 {span - 1})")
+    inside = w.assign(f"icmp ult i64 {first}, {limit}")
+    if align == 1:
+        return inside
+    rest = w.assign(f"and i64 {offset}, {align - 1}")
+    aligned = w.assign(f"icmp eq i64 {rest}, 0")
+    return w.assign(f"and i1 {inside}, {aligned}")
+
+
+def take_part(x: Lowering, text: str, type: str, part: int) -> str:
+    """The lanes of one native-width part of a warp-wide vector."""
+    w, g = x.w, x.unit.group
+    if w.width == g:
+        return text
+    lanes = ", ".join(f"i32 {part * g + k}" for k in range(g))
+    return w.assign(f"shufflevector <{w.width} x {type}> {text}, <{w.width} x {type}> poison, <{g} x i32> <{lanes}>")
+
+
+def part_bits(x: Lowering, bits: str, part: int) -> str:
+    w, g = x.w, x.unit.group
+    if w.width == g:
+        return bits
+    shifted = w.assign(f"lshr i{w.width} {bits}, {part * g}") if part else bits
+    return w.assign(f"trunc i{w.width} {shifted} to i{g}")
+
+
+def join_parts(x: Lowering, parts: list[str], type: str) -> str:
+    """Parts side by side again."""
+    w, width = x.w, x.unit.group
+    while len(parts) > 1:
+        lanes = ", ".join(f"i32 {k}" for k in range(2 * width))
+        parts = [
+            w.assign(f"shufflevector <{width} x {type}> {a}, <{width} x {type}> {b}, <{2 * width} x i32> <{lanes}>")
+            for a, b in zip(parts[::2], parts[1::2], strict=True)
+        ]
+        width *= 2
+    return parts[0]
+
+
+def _test_group(x: Lowering, group: Group, access: Access, base: Value) -> None:
+    """Emit the group's tests: do active lanes lie as guessed, and all accesses within one buffer."""
+    w, g = x.w, x.unit.group
+    bits = x.bits_of(x.active)
+    lanes = w.lanes(base)
+    iota = "<" + ", ".join(f"i64 {k * group.stride}" for k in range(g)) + ">"
+    for part in range(w.width // g):
+        mine, wanted = take_part(x, lanes, "i64", part), part_bits(x, bits, part)
+        first = w.assign(f"extractelement <{g} x i64> {mine}, i32 0")
+        expected = w.splat("i64", first, g)
+        if group.stride:
+            expected = w.assign(f"add <{g} x i64> {expected}, {iota}")
+        same = w.assign(f"icmp eq <{g} x i64> {mine}, {expected}")
+        equal = w.assign(f"bitcast <{g} x i1> {same} to i{g}")
+        hit = w.assign(f"and i{g} {equal}, {wanted}")
+        regular = w.assign(f"icmp eq i{g} {hit}, {wanted}")
+        start, size, offset = _bounds(x, access, first)
+        span = group.stride * (g - 1) + group.high - group.low
+        inside = _inside(x, offset, size, group.low, span, group.align)
+        group.tests.append((w.assign(f"and i1 {regular}, {inside}"), w.assign(f"add i64 {start}, {offset}")))
+
+
+# --- addresses -------------------------------------------------------------------------------------------------------
+
+
+def address_of(x: Lowering, mem: Mem, access: Access) -> Value:
+    """The base register as i64, or 0 where the whole address is constant."""
+    return x.read(mem.base, "i64") if isinstance(mem.base, Reg) else integer("i64", 0)
+
+
+def _pointer(x: Lowering, host: str, offset: int) -> str:
+    w = x.w
+    at = w.assign(f"add i64 {host}, {offset}") if offset else host
+    return w.assign(f"inttoptr i64 {at} to ptr")
+
+
+def uniform_pointer(x: Lowering, access: Access, base: Value) -> str:
+    """Check one address that all lanes share; the host pointer, or one to scratch where no lane acts."""
+    w = x.w
+    address = w.add(base, integer("i64", access.offset)).text if access.offset else base.text
+    start, size, offset = _bounds(x, access, address)
+    good = _inside(x, offset, size, 0, access.span, access.span)
+    host = w.assign(f"add i64 {start}, {offset}")
+    fast, cold, join = w.current, w.fresh_label("cold"), w.fresh_label("join")
+    bits = x.bits_of(x.exec)
+    some = w.assign(f"icmp ne i{w.width} {bits}, 0") if x.guard is not None else ""
+    if x.guard is not None:
+        good = w.assign(f"and i1 {good}, {some}")
+    w.branch(good, join, cold, likely=True)
+    w.label(cold)
+    if x.guard is not None:
+        call, none = w.fresh_label("call"), w.fresh_label("none")
+        w.branch(some, call, none)
+        w.label(none)
+        scratch = w.assign("ptrtoint ptr %scratch to i64")
+        w.jump(join)
+        w.label(call)
+    lane = first_lane(w, bits)
+    other = _locate(x, access, address, lane)
+    after = w.current
+    w.jump(join)
+    w.label(join)
+    arms = f"[ {host}, %{fast} ], [ {other}, %{after} ]"
+    if x.guard is not None:
+        arms += f", [ {scratch}, %{none} ]"
+    return w.assign(f"inttoptr i64 {w.assign(f'phi i64 {arms}')} to ptr")
+
+
+def _locate(x: Lowering, access: Access, address: str, lane: str) -> str:
+    """One lane's checked host address, out of line; leaves the warp after a fault."""
+    w = x.w
+    window = "generic" if access.window == "param" else access.window
+    if access.window == "param":
+        address = w.assign(f"or i64 {address}, {PARAM_ID << ID_SHIFT}")
+    name = require_locate(x.unit, window + (".store" if access.store else ""))
+    host = w.assign(f"call i64 @{name}(ptr %ctx, i64 {address}, i64 {access.span}, i32 {x.site()}, i32 {lane})")
+    fine = w.fresh_label("fine")
+    w.branch(w.assign(f"icmp ne i64 {host}, 0"), fine, "dead", likely=True)
+    w.label(fine)
+    return host
+
+
+# --- loads -----------------------------------------------------------------------------------------------------------
+
+
+@lowers("ld", "ldu")
+def _ld(x: Lowering, inst: Inst) -> None:
+    mem = inst.op.operands[1]
+    assert isinstance(mem, Mem)
+    access = access_of(x, inst, mem)
+    values = load(x, access, mem)
+    if access.order == "acquire":
+        x.w.line("fence acquire")
+    signed = inst.op.mods["type"][0] == "s"
+    for target, value in zip(x.elements(inst.op.operands[0]), values, strict=True):
+        x.write(target, value, signed=signed)
+
+
+def load(x: Lowering, access: Access, mem: Mem) -> list[Value]:
+    """The elements that each lane loads, as integers."""
+    if access.size == 16:
+        halves = Access(access.window, access.count * 2, 8, access.offset, False, access.order)
+        parts = load(x, halves, mem)
+        return [_wide(x, parts[k], parts[k + 1]) for k in range(0, len(parts), 2)]
+    base = address_of(x, mem, access)
+    if access.window == "param" and base.text == "0":
+        return _load_param(x, access)
+    if base.uniform and (access.window in ("shared", "param") or _is_named_space(x)):
+        return _load_uniform(x, access, base)
+    return _load_lanes(x, access, base)
+
+
+def _is_named_space(x: Lowering) -> bool:
+    """Whether the instruction names a space in which one address means one place to all lanes."""
+    assert x.inst is not None
+    return space_of(x.inst.op.mods) in ("global", "const", "shared")
+
+
+def _wide(x: Lowering, low: Value, high: Value) -> Value:
+    w = x.w
+    upper = w.binary("shl", w.cast("zext", high, "i128"), integer("i128", 64))
+    return w.either(w.cast("zext", low, "i128"), upper)
+
+
+def _load_param(x: Lowering, access: Access) -> list[Value]:
+    """A parameter at a fixed offset: checked now, read from the parameter buffer."""
+    if access.offset < 0 or access.offset + access.span > x.program.param_bytes:
+        raise TeenyError(
+            "out-of-bounds",
+            f"{access.span} bytes at offset {access.offset} of the parameters, which take {x.program.param_bytes}",
+            where=x.program.where(x.inst.op if x.inst else None),
+            exit=Exit.FAILED,
+        )
+    w = x.w
+    params, kind = x.field("ctx", "params", "ptr"), f"i{8 * access.size}"
+    values = []
+    for k in range(access.count):
+        place = w.assign(f"getelementptr i8, ptr {params}, i64 {access.offset + k * access.size}")
+        values.append(Value(kind, w.assign(f"load {kind}, ptr {place}, align 1, !invariant.load !2"), True))
+    return values
+
+
+def _load_uniform(x: Lowering, access: Access, base: Value) -> list[Value]:
+    w, kind = x.w, f"i{8 * access.size}"
+    pointer = uniform_pointer(x, access, base)
+    values = []
+    for k in range(access.count):
+        place = w.assign(f"getelementptr i8, ptr {pointer}, i64 {k * access.size}") if k else pointer
+        values.append(Value(kind, w.assign(f"load{_volatile(access)} {kind}, ptr {place}, align {access.size}"), True))
+    return values
+
+
+def _volatile(access: Access) -> str:
+    return " volatile" if access.order else ""
+
+
+def _load_lanes(x: Lowering, access: Access, base: Value) -> list[Value]:
+    w, g = x.w, x.unit.group
+    group = x.memory.get(x.site())
+    if group is not None and not group.tests:
+        _test_group(x, group, access, base)
+    kind = f"i{8 * access.size}"
+    lanes, bits = w.lanes(base), x.bits_of(x.exec)
+    pieces: list[list[str]] = [[] for _ in range(access.count)]
+    for part in range(w.width // g):
+        mine = part_bits(x, bits, part)
+        if group is None:
+            found = _gather(x, access, lanes, mine, part)
+        else:
+            found = _load_part(x, access, group, lanes, mine, part)
+        for piece, text in zip(pieces, found, strict=True):
+            piece.append(text)
+    return [Value(kind, join_parts(x, piece, kind), False) for piece in pieces]
+
+
+def _load_part(x: Lowering, access: Access, group: Group, lanes: str, mask: str, part: int) -> list[str]:
+    """Inline where the group's test holds, out of line where not."""
+    w, g = x.w, x.unit.group
+    kind = f"<{g} x i{8 * access.size}>"
+    ok, host = group.tests[part]
+    fast, cold, join = w.fresh_label("fast"), w.fresh_label("cold"), w.fresh_label("join")
+    w.branch(ok, fast, cold, likely=True)
+    w.label(fast)
+    quick = (_load_row if group.stride else _load_same)(x, access, _pointer(x, host, access.offset))
+    fast_end = w.current
+    w.jump(join)
+    w.label(cold)
+    slow = _gather(x, access, lanes, mask, part)
+    cold_end = w.current
+    w.jump(join)
+    w.label(join)
+    return [
+        w.assign(f"phi {kind} [ {a}, %{fast_end} ], [ {b}, %{cold_end} ]") for a, b in zip(quick, slow, strict=True)
+    ]
+
+
+def _load_row(x: Lowering, access: Access, pointer: str) -> list[str]:
+    """Lanes in a row: one vector load, taken apart for several elements a lane."""
+    w, g, n = x.w, x.unit.group, access.count
+    kind = f"i{8 * access.size}"
+    whole = w.assign(f"load{_volatile(access)} <{g * n} x {kind}>, ptr {pointer}, align {access.size}")
+    if n == 1:
+        return [whole]
+    picks = [", ".join(f"i32 {lane * n + k}" for lane in range(g)) for k in range(n)]
+    return [
+        w.assign(f"shufflevector <{g * n} x {kind}> {whole}, <{g * n} x {kind}> poison, <{g} x i32> <{pick}>")
+        for pick in picks
+    ]
+
+
+def _load_same(x: Lowering, access: Access, pointer: str) -> list[str]:
+    w, g, kind = x.w, x.unit.group, f"i{8 * access.size}"
+    found = []
+    for k in range(access.count):
+        place = w.assign(f"getelementptr i8, ptr {pointer}, i64 {k * access.size}") if k else pointer
+        one = w.assign(f"load{_volatile(access)} {kind}, ptr {place}, align {access.size}")
+        found.append(w.splat(kind, one, g))
+    return found
+
+
+def addresses(x: Lowering, access: Access, lanes: str, part: int) -> str:
+    """A part's addresses, offset and all, as the out-of-line functions take them."""
+    w, g = x.w, x.unit.group
+    mine = take_part(x, lanes, "i64", part)
+    if access.window == "param":
+        mine = w.assign(f"or <{g} x i64> {mine}, splat (i64 {PARAM_ID << ID_SHIFT})")
+    return w.assign(f"add <{g} x i64> {mine}, splat (i64 {access.offset})") if access.offset else mine
+
+
+def _gather(x: Lowering, access: Access, lanes: str, mask: str, part: int) -> list[str]:
+    w, g = x.w, x.unit.group
+    window = "generic" if access.window == "param" else access.window
+    name = require_gather(x.unit, window, 8 * access.size)
+    places = addresses(x, access, lanes, part)
+    found = []
+    for k in range(access.count):
+        found.append(
+            w.assign(
+                f"call <{g} x i{8 * access.size}> @{name}(ptr %ctx, <{g} x i64> {places}, i{g} {mask}, "
+                f"i32 {x.site()}, i32 {part * g}, i64 {access.span}, i64 {k * access.size})"
+            )
+        )
+    x.check_dead()
+    return found
+
+
+# --- stores ----------------------------------------------------------------------------------------------------------
+
+
+@lowers("st")
+def _st(x: Lowering, inst: Inst) -> None:
+    mem = inst.op.operands[0]
+    assert isinstance(mem, Mem)
+    access = access_of(x, inst, mem)
+    kind = f"i{8 * access.size}"
+    values = [x.read(operand, kind) for operand in x.elements(inst.op.operands[1])]
+    if access.order == "release":
+        x.w.line("fence release")
+    store(x, access, mem, values)
+
+
+def store(x: Lowering, access: Access, mem: Mem, values: list[Value]) -> None:
+    """Store an element or several of each acting lane."""
+    w = x.w
+    if access.size == 16:
+        halves = Access(access.window, access.count * 2, 8, access.offset, True, access.order)
+        parts = [
+            w.cast("trunc", w.binary("lshr", v, integer("i128", 64 * k)) if k else v, "i64")
+            for v in values
+            for k in (0, 1)
+        ]
+        store(x, halves, mem, parts)
+        return
+    base = address_of(x, mem, access)
+    if base.uniform and (access.window == "shared" or access.window == "generic" and _is_named_space(x)):
+        _store_uniform(x, access, base, values)
+    else:
+        _store_lanes(x, access, base, values)
+
+
+def _store_uniform(x: Lowering, access: Access, base: Value, values: list[Value]) -> None:
+    """All lanes to one place: the last acting one's value stays."""
+    w, kind = x.w, f"i{8 * access.size}"
+    pointer = uniform_pointer(x, access, base)
+    lane = ""
+    for k, value in enumerate(values):
+        text = value.text
+        if not value.uniform:
+            if not lane:
+                lane = _last_lane(x, x.bits_of(x.exec))
+            text = w.assign(f"extractelement {w.vector(kind)} {value.text}, i32 {lane}")
+        place = w.assign(f"getelementptr i8, ptr {pointer}, i64 {k * access.size}") if k else pointer
+        w.line(f"store{_volatile(access)} {kind} {text}, ptr {place}, align {access.size}")
+
+
+def _last_lane(x: Lowering, bits: str) -> str:
+    """The highest acting lane; 0 where there is none (the store then goes to scratch)."""
+    w = x.w
+    x.unit.declare(f"llvm.ctlz.i{w.width}", f"i{w.width}", [f"i{w.width}", "i1"])
+    some = w.assign(f"or i{w.width} {bits}, 1")
+    zeros = w.assign(f"call i{w.width} @llvm.ctlz.i{w.width}(i{w.width} {some}, i1 true)")
+    lane = w.assign(f"sub i{w.width} {w.width - 1}, {zeros}")
+    return lane if w.width == 32 else w.assign(f"zext i{w.width} {lane} to i32")
+
+
+def _store_lanes(x: Lowering, access: Access, base: Value, values: list[Value]) -> None:
+    w, g = x.w, x.unit.group
+    group = x.memory.get(x.site())
+    if group is not None and not group.stride:
+        group = None  # several lanes to one place: out of line, in lane order
+    if group is not None and not group.tests:
+        _test_group(x, group, access, base)
+    kind = f"i{8 * access.size}"
+    lanes, bits = w.lanes(base), x.bits_of(x.exec)
+    texts = [w.lanes(value) for value in values]
+    for part in range(w.width // g):
+        mine = part_bits(x, bits, part)
+        pieces = [take_part(x, text, kind, part) for text in texts]
+        if group is None:
+            _scatter(x, access, lanes, pieces, mine, part)
+        else:
+            _store_part(x, access, group, lanes, pieces, mine, part)
+
+
+def _store_part(
+    x: Lowering, access: Access, group: Group, lanes: str, pieces: list[str], mask: str, part: int
+) -> None:
+    w, g = x.w, x.unit.group
+    ok, host = group.tests[part]
+    if not x.unit.masked:
+        full = w.assign(f"icmp eq i{g} {mask}, -1")
+        ok = w.assign(f"and i1 {ok}, {full}")
+    fast, cold, join = w.fresh_label("fast"), w.fresh_label("cold"), w.fresh_label("join")
+    w.branch(ok, fast, cold, likely=True)
+    w.label(fast)
+    _store_row(x, access, _pointer(x, host, access.offset), pieces, mask)
+    w.jump(join)
+    w.label(cold)
+    _scatter(x, access, lanes, pieces, mask, part)
+    w.jump(join)
+    w.label(join)
+
+
+def _store_row(x: Lowering, access: Access, pointer: str, pieces: list[str], mask: str) -> None:
+    """Lanes in a row: their elements put together, one vector store under the mask."""
+    w, g, n, kind = x.w, x.unit.group, access.count, f"i{8 * access.size}"
+    whole, width = pieces[0], g
+    if n > 1:
+        joined = join_parts(x, pieces, kind)
+        order = ", ".join(f"i32 {k * g + lane}" for lane in range(g) for k in range(n))
+        width = g * n
+        whole = w.assign(
+            f"shufflevector <{width} x {kind}> {joined}, <{width} x {kind}> poison, <{width} x i32> <{order}>"
+        )
+    if not x.unit.masked:
+        w.line(f"store{_volatile(access)} <{width} x {kind}> {whole}, ptr {pointer}, align {access.size}")
+        return
+    lanes = w.assign(f"bitcast i{g} {mask} to <{g} x i1>")
+    if n > 1:
+        order = ", ".join(f"i32 {lane}" for lane in range(g) for _ in range(n))
+        lanes = w.assign(f"shufflevector <{g} x i1> {lanes}, <{g} x i1> poison, <{width} x i32> <{order}>")
+    name = f"llvm.masked.store.v{width}{kind}.p0"
+    x.unit.declare(name, "void", [f"<{width} x {kind}>", "ptr", f"<{width} x i1>"])
+    w.line(
+        f"call void @{name}(<{width} x {kind}> {whole}, ptr align {access.size} {pointer}, <{width} x i1> {lanes})"
+    )
+
+
+def _scatter(x: Lowering, access: Access, lanes: str, pieces: list[str], mask: str, part: int) -> None:
+    w, g, kind = x.w, x.unit.group, f"i{8 * access.size}"
+    window = "generic" if access.window == "param" else access.window
+    name = require_scatter(x.unit, window, 8 * access.size)
+    places = addresses(x, access, lanes, part)
+    for k, piece in enumerate(pieces):
+        w.line(
+            f"call void @{name}(ptr %ctx, <{g} x i64> {places}, <{g} x {kind}> {piece}, i{g} {mask}, "
+            f"i32 {x.site()}, i32 {part * g}, i64 {access.span}, i64 {k * access.size})"
+        )
+    x.check_dead()
+
+
+# --- addresses as values ---------------------------------------------------------------------------------------------
+
+_WINDOW_IDS = {"shared": SHARED_ID, "local": LOCAL_ID, "param": PARAM_ID}
+
+
+@lowers("cvta")
+def _cvta(x: Lowering, inst: Inst) -> None:
+    """Windows have an id of their own in generic addresses; global and const addresses are generic already."""
+    mods, w = inst.op.mods, x.w
+    kind = f"i{8 * TYPE_SIZES[mods['type']]}"
+    value = x.read(inst.op.operands[1], kind)
+    window = _WINDOW_IDS.get(space_of(mods))
+    if window is not None and kind == "i64":
+        if "to" in mods:
+            value = w.both(value, integer("i64", OFFSET_MASK))
+        else:
+            value = w.either(value, integer("i64", window << ID_SHIFT))
+    x.write(inst.op.operands[0], value)
+
+
+@lowers("isspacep")
+def _isspacep(x: Lowering, inst: Inst) -> None:
+    w = x.w
+    address = x.read(inst.op.operands[1], "i64")
+    number = w.binary("lshr", address, integer("i64", ID_SHIFT))
+    space = space_of(inst.op.mods)
+    if space in _WINDOW_IDS:
+        result = w.compare("icmp eq", number, integer("i64", _WINDOW_IDS[space]))
+    else:
+        constants = [k for k, v in x.program.variables.items() if v.space.value == "const"]
+        in_const = integer("i1", 0)
+        for k in constants:
+            in_const = w.either(w.varying(in_const), w.compare("icmp eq", w.varying(number), integer("i64", k)))
+        result = in_const
+        if space == "global":
+            mapped = w.compare("icmp uge", number, integer("i64", FIRST_VARIABLE))
+            result = w.both(mapped, w.negate(in_const)) if constants else mapped
+    x.write(inst.op.operands[0], result)
+
+
+@lowers("prefetch", "prefetchu", "applypriority", "discard")
+def _nothing(x: Lowering, inst: Inst) -> None:
+    """Hints to a cache: nothing to do."""
+
+
+@lowers("mapa")
+def _mapa(x: Lowering, inst: Inst) -> None:
+    """In a cluster of one, every shared address is the CTA's own."""
+    kind = f"i{8 * TYPE_SIZES[inst.op.mods['type']]}"
+    x.write(inst.op.operands[0], x.read(inst.op.operands[1], kind))
+
+
+@lowers("getctarank")
+def _getctarank(x: Lowering, inst: Inst) -> None:
+    x.write(inst.op.operands[0], integer("i32", 0))
+
+
+
+# --- calls -----------------------------------------------------------------------------------------------------------
+
+
+def hand_over(x: Lowering, step: Handover) -> None:
+    """A call's moves between registers, and between a register and a ``.param`` variable of the other side."""
+    values = []
+    for move in step.moves:
+        kind = f"i{8 * TYPE_SIZES[move.type]}"
+        if isinstance(move.source, Placed):
+            access = Access("local", 1, TYPE_SIZES[move.type], move.source.offset, False)
+            values.append(load(x, access, Mem(0))[0])
+        elif isinstance(move.source, Reg):
+            values.append(x.read_cell(move.source_scope.cell(move.source), kind))
+        else:
+            values.append(x.read(move.source, kind))
+    for move, value in zip(step.moves, values, strict=True):
+        if isinstance(move.target, Placed):
+            store(x, Access("local", 1, TYPE_SIZES[move.type], move.target.offset, True), Mem(0), [value])
+        else:
+            cell = move.target_scope.cell(move.target)
+            bits = BITS[stored_type(cell.type)]
+            x.store(cell, x.w.bitcast(x.w.resize(value, f"i{bits}"), stored_type(cell.type)))

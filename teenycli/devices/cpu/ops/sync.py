@@ -1,0 +1,111 @@
+"""Barriers and fences (PTX ISA 9.7.13). What waits is done by ``control``; here is what arrives."""
+
+from __future__ import annotations
+
+from ctypes import sizeof
+
+from teenycli.devices.cpu.layout import Barrier, FaultKind
+from teenycli.devices.cpu.lower import Lowering
+from teenycli.devices.cpu.native import context_at
+from teenycli.devices.cpu.program import Inst
+from teenycli.devices.cpu.registry import lowers
+from teenycli.devices.cpu.value import Value, integer
+
+
+def _operands(x: Lowering, inst: Inst) -> tuple[Value, Value, Value | None]:
+    """Barrier, count of threads (0 for all) and predicate of a barrier instruction."""
+    operands = list(inst.op.operands)
+    predicate = None
+    if "red" in inst.op.mods:
+        operands = operands[1:]
+        predicate = x.read(operands.pop(), "i1")
+    identity = x.w.first(x.read(operands[0], "i32"))
+    count = x.w.first(x.read(operands[1], "i32")) if len(operands) > 1 else integer("i32", 0)
+    return identity, count, predicate
+
+
+def _barrier(x: Lowering, identity: Value) -> str:
+    """A pointer to one of the CTA's barriers; a number past 15 is a fault."""
+    w = x.w
+    good, bad = w.fresh_label("barrier"), w.fresh_label("nobarrier")
+    w.branch(w.assign(f"icmp ult i32 {identity.text}, 16"), good, bad, likely=True)
+    w.label(bad)
+    x.fault(FaultKind.BARRIER)
+    w.label(good)
+    number = w.assign(f"zext i32 {identity.text} to i64")
+    first = w.assign(f"getelementptr i8, ptr %ctx, i64 {context_at('barriers')}")
+    return w.assign(f"getelementptr [{sizeof(Barrier)} x i8], ptr {first}, i64 {number}")
+
+
+def _bump(x: Lowering, barrier: str, field: str, by: str) -> None:
+    w = x.w
+    place = w.assign(f"getelementptr i8, ptr {barrier}, i64 {getattr(Barrier, field).offset}")
+    old = w.assign(f"load i32, ptr {place}, align 4")
+    w.line(f"store i32 {w.assign(f'add i32 {old}, {by}')}, ptr {place}, align 4")
+
+
+def population(x: Lowering, mask: Value) -> str:
+    """Number of set lanes as an i32."""
+    w = x.w
+    name = f"llvm.ctpop.i{w.width}"
+    x.unit.declare(name, f"i{w.width}", [f"i{w.width}"])
+    count = w.assign(f"call i{w.width} @{name}(i{w.width} {x.bits_of(mask)})")
+    return count if w.width == 32 else w.assign(f"zext i{w.width} {count} to i32")
+
+
+def arrive(x: Lowering, inst: Inst) -> Value:
+    """Count the active lanes in at a barrier; its number."""
+    w = x.w
+    identity, count, predicate = _operands(x, inst)
+    barrier = _barrier(x, identity)
+    _bump(x, barrier, "arrived", population(x, x.exec))
+    place = w.assign(f"getelementptr i8, ptr {barrier}, i64 {Barrier.expected.offset}")
+    w.line(f"store i32 {count.text}, ptr {place}, align 4")
+    if predicate is not None:
+        true = w.both(x.exec, predicate)
+        _bump(x, barrier, "count", population(x, true))
+        false = w.both(x.exec, w.negate(predicate))
+        _bump(x, barrier, "all", population(x, false))
+    return identity
+
+
+@lowers("bar", "barrier", takes=lambda mods: "arrive" in mods and "cluster" not in mods.values())
+def _arrive(x: Lowering, inst: Inst) -> None:
+    """Counted in without waiting."""
+    arrive(x, inst)
+
+
+@lowers("bar", "barrier", takes=lambda mods: "red" in mods)
+def _result(x: Lowering, inst: Inst) -> None:
+    """After the wait: how many predicates held (``count``), and whether all did (``all`` counts those that did not)."""
+    w = x.w
+    identity, _, _ = _operands(x, inst)
+    barrier = _barrier(x, identity)
+
+    def result(field: str) -> Value:
+        place = w.assign(f"getelementptr i8, ptr {barrier}, i64 {getattr(Barrier, field).offset}")
+        return Value("i32", w.assign(f"load i32, ptr {place}, align 4"), True)
+
+    op = inst.op.mods["op"]
+    if op == "popc":
+        x.write(inst.op.operands[0], result("result_count"))
+    elif op == "or":
+        x.write(inst.op.operands[0], w.compare("icmp ne", result("result_count"), integer("i32", 0)))
+    else:
+        x.write(inst.op.operands[0], w.compare("icmp eq", result("result_all"), integer("i32", 0)))
+
+
+@lowers("bar", "barrier", takes=lambda mods: "sync" in mods and "cluster" not in mods.values() and "warp" not in mods)
+def _sync(x: Lowering, inst: Inst) -> None:
+    """Waits end a block, and are lowered with the control flow."""
+
+
+@lowers("bar", takes=lambda mods: "warp" in mods)
+def _warp_sync(x: Lowering, inst: Inst) -> None:
+    """Lanes of a warp run together; what they wrote is there for the others."""
+    x.w.line("fence seq_cst")
+
+
+@lowers("membar", "fence")
+def _fence(x: Lowering, inst: Inst) -> None:
+    x.w.line("fence seq_cst")

@@ -1,0 +1,255 @@
+"""Warp-wide operations (PTX ISA 9.7.13): shfl, vote, match, redux, activemask, elect. A vector is a whole warp here."""
+
+from __future__ import annotations
+
+from teenycli.devices.cpu.lower import Lowering
+from teenycli.devices.cpu.program import Inst
+from teenycli.devices.cpu.registry import lowers
+from teenycli.devices.cpu.value import Value, floating, integer
+from teenycli.ptx.model import Int, Operand, Pair
+
+#: A vector must hold a warp of 32 lanes where one of these occurs.
+WARP_WIDE = frozenset({"shfl", "vote", "match", "redux", "activemask", "elect"})
+_LANES = 32
+
+
+def _lane_numbers(x: Lowering) -> Value:
+    return Value("i32", x.w.iota(), False)
+
+
+def _members(x: Lowering, inst: Inst) -> Value:
+    """The member mask as given, or all active lanes for the old forms without one."""
+    if "sync" not in inst.op.mods:
+        return integer("i32", -1)
+    return x.read(inst.op.operands[-1], "i32")
+
+
+def _permuted(x: Lowering, value: Value, source: Value) -> Value:
+    """Lane k of the result is lane ``source[k]`` of the value."""
+    w = x.w
+    if value.uniform:
+        return value
+    name = f"teeny.permute.{value.type}"
+    if name not in x.unit.helpers:
+        kind, lanes = w.vector(value.type), w.vector("i32")
+        x.unit.helpers[name] = f"""
+define internal {kind} @{name}({kind} %v, {lanes} %from) alwaysinline #0 {{
+  %room = alloca {kind}, align 64
+  store {kind} %v, ptr %room, align 64
+  %wide = and {lanes} %from, splat (i32 {_LANES - 1})
+  %ptrs = getelementptr {value.type}, ptr %room, {lanes} %wide
+  %r = call {kind} @llvm.masked.gather.v{w.width}{value.type}.v{w.width}p0(<{w.width} x ptr> align {value.bits // 8} %ptrs, <{w.width} x i1> splat (i1 true), {kind} poison)
+  ret {kind} %r
+}}
+"""
+        x.unit.declare(
+            f"llvm.masked.gather.v{w.width}{value.type}.v{w.width}p0",
+            kind,
+            [f"<{w.width} x ptr>", f"<{w.width} x i1>", kind],
+        )
+    text = w.assign(
+        f"call {w.vector(value.type)} @{name}({w.vector(value.type)} {value.text}, "
+        f"{w.vector('i32')} {w.lanes(source)})"
+    )
+    return Value(value.type, text, False)
+
+
+def _fixed_permutation(x: Lowering, value: Value, lanes: list[int]) -> Value:
+    w = x.w
+    kind = w.vector(value.type)
+    order = ", ".join(f"i32 {k}" for k in lanes)
+    text = w.assign(f"shufflevector {kind} {value.text}, {kind} poison, <{w.width} x i32> <{order}>")
+    return Value(value.type, text, False)
+
+
+@lowers("shfl")
+def _shfl(x: Lowering, inst: Inst) -> None:
+    """Each lane reads another's value; a source out of its segment leaves the lane its own (PTX ISA, "shfl.sync")."""
+    w = x.w
+    target = inst.op.operands[0]
+    value = x.read(inst.op.operands[1], "i32")
+    mode = inst.op.mods["mode"]
+    fixed = _constant_sources(mode, inst.op.operands[2], inst.op.operands[3])
+    if fixed is not None:
+        lanes, inside = fixed
+        result = value if value.uniform else _fixed_permutation(x, value, lanes)
+        valid = Value("i1", "<" + ", ".join(f"i1 {'true' if b else 'false'}" for b in inside) + ">", False)
+    else:
+        lane, valid = _sources(x, mode, x.read(inst.op.operands[2], "i32"), x.read(inst.op.operands[3], "i32"))
+        result = _permuted(x, value, lane)
+    if isinstance(target, Pair):
+        x.write(target.first, result)
+        x.write(target.second, valid)
+    else:
+        x.write(target, result)
+
+
+def _constant_sources(mode: str, b: Operand | None, c: Operand | None) -> tuple[list[int], list[bool]] | None:
+    """Source lane and validity of every lane, where operands are constants."""
+    if not isinstance(b, Int) or not isinstance(c, Int):
+        return None
+    delta, clamp, segment = b.value & 31, c.value & 31, c.value >> 8 & 31
+    lanes, inside = [], []
+    for lane in range(_LANES):
+        low, high = lane & segment, lane & segment | clamp & ~segment & 31
+        source, ok = {
+            "up": (lane - delta, lane - delta >= high),
+            "down": (lane + delta, lane + delta <= high),
+            "bfly": (lane ^ delta, lane ^ delta <= high),
+            "idx": (low | delta & ~segment & 31, (low | delta & ~segment & 31) <= high),
+        }[mode]
+        lanes.append(source if ok else lane)
+        inside.append(ok)
+    return lanes, inside
+
+
+def _sources(x: Lowering, mode: str, b: Value, c: Value) -> tuple[Value, Value]:
+    w = x.w
+    lane = _lane_numbers(x)
+    mask31 = integer("i32", 31)
+    delta, clamp = w.both(b, mask31), w.both(c, mask31)
+    segment = w.both(w.binary("lshr", c, integer("i32", 8)), mask31)
+    low = w.both(lane, segment)
+    free = w.differ(segment, mask31)
+    high = w.either(low, w.both(clamp, free))
+    if mode == "up":
+        source = w.sub(lane, delta)
+        valid = w.compare("icmp sge", source, high)
+    else:
+        source = {
+            "down": lambda: w.add(lane, delta),
+            "bfly": lambda: w.differ(lane, delta),
+            "idx": lambda: w.either(low, w.both(delta, free)),
+        }[mode]()
+        valid = w.compare("icmp sle", source, high)
+    return w.select(valid, source, lane), w.varying(valid)
+
+
+# --- votes -----------------------------------------------------------------------------------------------------------
+
+
+def _ballot(x: Lowering, predicate: Value, members: Value) -> Value:
+    """Bits of the acting member lanes whose predicate holds."""
+    w = x.w
+    bits = Value("i32", x.bits_of(w.both(x.exec, w.varying(predicate))), True)
+    return w.both(bits, members)
+
+
+@lowers("vote")
+def _vote(x: Lowering, inst: Inst) -> None:
+    w = x.w
+    op = inst.op.mods["op"]
+    predicate = x.read(inst.op.operands[1], "i1")
+    members = _members(x, inst)
+    true = _ballot(x, predicate, members)
+    if op == "ballot":
+        x.write(inst.op.operands[0], true)
+        return
+    some = w.compare("icmp ne", true, integer("i32", 0))
+    false = _ballot(x, w.negate(predicate), members)
+    every = w.compare("icmp eq", false, integer("i32", 0))
+    if op == "any":
+        x.write(inst.op.operands[0], some)
+    elif op == "all":
+        x.write(inst.op.operands[0], every)
+    else:
+        x.write(inst.op.operands[0], w.either(every, w.negate(some)))
+
+
+@lowers("activemask")
+def _activemask(x: Lowering, inst: Inst) -> None:
+    x.write(inst.op.operands[0], Value("i32", x.bits_of(x.active), True))
+
+
+@lowers("elect")
+def _elect(x: Lowering, inst: Inst) -> None:
+    """The lowest acting member lane: its number, and a predicate that holds in it alone."""
+    w = x.w
+    target = inst.op.operands[0]
+    assert isinstance(target, Pair)
+    acting = w.both(Value("i32", x.bits_of(x.exec), True), _members(x, inst))
+    leader = w.intrinsic("cttz", acting, extra="i1 false")
+    x.write(target.first, leader)
+    x.write(target.second, w.compare("icmp eq", _lane_numbers(x), leader))
+
+
+# --- match and redux -------------------------------------------------------------------------------------------------
+
+
+@lowers("match")
+def _match(x: Lowering, inst: Inst) -> None:
+    """Which member lanes hold the same value: for each lane (any), or all or none of them (all)."""
+    w = x.w
+    target = inst.op.operands[0]
+    kind = f"i{inst.op.mods['type'][1:]}"
+    value = w.varying(x.read(inst.op.operands[1], kind))
+    acting = w.both(Value("i32", x.bits_of(x.exec), True), _members(x, inst))
+    if inst.op.mods["op"] == "any":
+        result = integer("i32", 0)
+        for lane in range(_LANES):
+            one = w.assign(f"extractelement {w.vector(kind)} {value.text}, i32 {lane}")
+            same = w.compare("icmp eq", value, Value(kind, one, True))
+            bit = w.both(acting, integer("i32", 1 << lane))
+            result = w.either(result, w.select(same, bit, integer("i32", 0)))
+        x.write(target, result)
+        return
+    first = w.intrinsic("cttz", w.first(acting), extra="i1 false")
+    lane_text = w.assign(f"and i32 {first.text}, 31")
+    one = w.assign(f"extractelement {w.vector(kind)} {value.text}, i32 {lane_text}")
+    same = Value("i32", x.bits_of(w.compare("icmp eq", value, Value(kind, one, True))), True)
+    every = w.compare("icmp eq", w.both(same, acting), acting)
+    result = w.select(every, acting, integer("i32", 0))
+    if isinstance(target, Pair):
+        x.write(target.first, result)
+        x.write(target.second, every)
+    else:
+        x.write(target, result)
+
+
+_REDUCTIONS = {"add": ("add", 0), "and": ("and", -1), "or": ("or", 0), "xor": ("xor", 0)}
+
+
+@lowers("redux")
+def _redux(x: Lowering, inst: Inst) -> None:
+    """A reduction over the acting member lanes; the first lane's member mask holds for all that run together."""
+    w, mods = x.w, inst.op.mods
+    if mods["type"] == "f32":
+        _redux_float(x, inst)
+        return
+    op, signed = mods["op"], mods["type"][0] == "s"
+    if op in ("min", "max"):
+        stem = f"{'s' if signed else 'u'}{op}"
+        neutral = {"smin": (1 << 31) - 1, "smax": -(1 << 31), "umin": -1, "umax": 0}[stem]
+    else:
+        stem, neutral = _REDUCTIONS[op]
+    value = w.varying(x.read(inst.op.operands[1], "i32"))
+    members = w.first(_members(x, inst))
+    kept = w.select(_acting(x, members), value, integer("i32", neutral))
+    x.write(inst.op.operands[0], Value("i32", w.reduce(stem, w.lanes(kept), "i32"), True))
+
+
+def _acting(x: Lowering, members: Value) -> Value:
+    """Acting lanes that are members, as an i1 of each lane."""
+    w = x.w
+    mine = w.binary("lshr", w.varying(members), _lane_numbers(x))
+    return w.both(x.exec, w.cast("trunc", mine, "i1"))
+
+
+def _redux_float(x: Lowering, inst: Inst) -> None:
+    """min and max of float32, ``.abs`` of the inputs, ``.NaN`` prevailing."""
+    w, mods = x.w, inst.op.mods
+    value = w.varying(x.read(inst.op.operands[1], "float"))
+    if "abs" in mods:
+        value = w.intrinsic("fabs", value)
+    op = mods["op"]
+    worst = floating("float", float("inf") if op == "min" else float("-inf"))
+    acting = _acting(x, w.first(_members(x, inst)))
+    numbers = w.both(acting, w.compare("fcmp ord", value, value))
+    kept = w.select(numbers, value, worst)
+    stem = {"min": "fminimum", "max": "fmaximum"}[op]
+    best = Value("float", w.reduce(stem, w.lanes(kept), "float"), True)
+    none = w.assign(f"icmp eq i{w.width} {w.bits(numbers.text)}, 0")
+    nans = w.bits(w.both(acting, w.compare("fcmp uno", value, value)).text)
+    is_nan = Value("i1", w.assign(f"icmp ne i{w.width} {nans}, 0") if "nan" in mods else none, True)
+    bits = w.select(is_nan, integer("i32", 0x7FFFFFFF), w.cast("bitcast", best, "i32"))
+    x.write(inst.op.operands[0], bits)

@@ -1,0 +1,73 @@
+"""Memory of a module's ``.global`` and ``.const`` variables, with their initialisers (PTX ISA, "Initializers").
+
+May import ``faults``, ``layout``, ``memory``, ``ptx.model``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from teenycli.devices.cpu.faults import Region
+from teenycli.devices.cpu.layout import ID_SHIFT
+from teenycli.devices.cpu.memory import Bytes, aligned_bytes
+from teenycli.devices.cpu.unsupported import unsupported
+from teenycli.ptx.model import TYPE_SIZES, Init, Module, Space, SymbolInit, Variable
+
+
+def allocate(module: Module, numbers: Mapping[str, int]) -> dict[int, tuple[Region, Bytes]]:
+    """Each variable's memory by its id, initialised; ``numbers`` are the ids by name."""
+    known = {v.name: v for v in module.variables if v.linking != "extern" or v.name not in numbers}
+    known |= {v.name: v for v in module.variables if v.linking != "extern"}
+    held = {}
+    for name, number in numbers.items():
+        variable = known[name]
+        data = aligned_bytes(max(variable.size, 1))
+        for offset, raw in _pieces(module, variable, numbers):
+            data[offset : offset + len(raw)] = np.frombuffer(raw, np.uint8)
+        region = Region(f"variable '{name}'", variable.size, writable=variable.space is not Space.CONST)
+        held[number] = (region, data)
+    return held
+
+
+def _pieces(module: Module, variable: Variable, numbers: Mapping[str, int]) -> Iterator[tuple[int, bytes]]:
+    """Offset and bytes of each element of the initialiser; the rest of the variable is zero."""
+    size = TYPE_SIZES[variable.type]
+    strides = _strides(variable, size)
+
+    def walk(init: Init, depth: int, offset: int) -> Iterator[tuple[int, bytes]]:
+        if isinstance(init, tuple):
+            step = strides[depth] if depth < len(strides) else size
+            for k, item in enumerate(init):
+                yield from walk(item, depth + 1, offset + k * step)
+        else:
+            yield offset, _encode(module, init, size, numbers)
+
+    if variable.init is not None:
+        yield from walk(variable.init, 0, 0)
+
+
+def _strides(variable: Variable, size: int) -> list[int]:
+    """Bytes from one element to the next, by depth of nesting."""
+    strides = [size * variable.vector]
+    for dim in reversed(variable.dims[1:]):
+        strides.append(strides[-1] * (dim or 1))
+    strides.reverse()
+    return strides if variable.dims else []
+
+
+def _encode(module: Module, init: int | SymbolInit, size: int, numbers: Mapping[str, int]) -> bytes:
+    value = init if isinstance(init, int) else _address(module, init, numbers)
+    return (value & (1 << 8 * size) - 1).to_bytes(size, "little")
+
+
+def _address(module: Module, init: SymbolInit, numbers: Mapping[str, int]) -> int:
+    number = numbers.get(init.name)
+    if number is None:
+        raise unsupported(module, f"the address of '{init.name}' in an initialiser", None)
+    address = (number << ID_SHIFT) + init.offset
+    if init.mask is not None:
+        shift = (init.mask & -init.mask).bit_length() - 1
+        return (address & init.mask) >> shift
+    return address
