@@ -1,0 +1,133 @@
+"""The command line of ``teeny run`` as a request: one op, from a manifest or described by options, and how to run it.
+
+May import click and the rooms below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from teenycli.commands.cases import open_manifest
+from teenycli.launch.adhoc import AdhocOptions, adhoc_spec
+from teenycli.launch.cases import Dims, Overrides, case_dims, cases_of, check_overrides, parse_overrides
+from teenycli.manifest.spec import OpSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options as click gives them, by their parameter names."""
+
+    op: str | None
+    manifest: Path | None
+    dims: tuple[str, ...]
+    scalars: tuple[str, ...]
+    case: str | None
+    device: str
+    seed: int
+    inputs: tuple[str, ...]
+    saves: tuple[str, ...]
+    expects: tuple[str, ...]
+    rtol: float | None
+    atol: float | None
+    no_check: bool
+    timeout: float
+    ptx: str | None
+    args: tuple[str, ...]
+    entry: str | None
+    grid: str | None
+    block: str | None
+    cluster: str | None
+    shared: str | None
+    hidden: int | None
+    cooperative: bool
+    as_json: bool
+    quiet: bool
+    verbose: bool
+    color: str
+
+
+#: Options that describe a launch, and so go with --ptx only; and those that go with a manifest only.
+_ADHOC = ("args", "entry", "grid", "block", "cluster", "shared", "hidden", "cooperative")
+_MANIFEST = ("manifest", "case", "dims", "scalars")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to run. ``inputs``, ``saves`` and ``expects`` are texts by buffer or output name; ``adhoc`` is --ptx."""
+
+    spec: OpSpec
+    cases: Sequence[Dims]
+    overrides: Overrides
+    adhoc: bool
+    inputs: dict[str, str]
+    saves: dict[str, str]
+    expects: dict[str, str]
+
+
+def request_of(ctx: click.Context, options: Options) -> Request:
+    """Raises click.UsageError for options that do not go together, and what reading the manifest raises."""
+    adhoc = options.ptx is not None
+    wrong = [name for name in (_MANIFEST if adhoc else _ADHOC) if getattr(options, name) not in (None, (), False)]
+    if wrong:
+        names = ", ".join(_spelled(ctx, name) for name in wrong)
+        verb, how = "goes" if len(wrong) == 1 else "go", "without" if adhoc else "with"
+        raise click.UsageError(f"{names} {verb} {how} --ptx", ctx)
+    if (options.op is not None) == adhoc:
+        both = ", not both" if adhoc else ""
+        raise click.UsageError(f"name an op of the manifest, or give --ptx FILE{both}", ctx)
+    spec, cases, overrides = _described(options) if adhoc else _from_manifest(options)
+    return Request(
+        spec,
+        cases,
+        overrides,
+        adhoc,
+        _pairs("--input", options.inputs),
+        _pairs("--save", options.saves),
+        _pairs("--expect", options.expects),
+    )
+
+
+def _spelled(ctx: click.Context, name: str) -> str:
+    return next(param.opts[-1] for param in ctx.command.params if param.name == name)
+
+
+def _described(options: Options) -> tuple[OpSpec, list[Dims], Overrides]:
+    assert options.ptx is not None
+    described = AdhocOptions(
+        options.ptx,
+        options.args,
+        options.entry,
+        options.grid,
+        options.block,
+        options.cluster,
+        options.shared,
+        options.hidden,
+        options.cooperative,
+    )
+    return adhoc_spec(described), [{}], Overrides()
+
+
+def _from_manifest(options: Options) -> tuple[OpSpec, list[Dims], Overrides]:
+    assert options.op is not None
+    spec = open_manifest(options.manifest).op(options.op)
+    overrides = parse_overrides(options.dims, options.scalars)
+    check_overrides(overrides, [spec])
+    if options.case == "all":
+        return spec, cases_of(spec, overrides), overrides
+    if options.case is not None and not options.case.isdecimal():
+        raise click.BadParameter(f"'{options.case}' is neither a number nor 'all'", param_hint="--case")
+    return spec, [case_dims(spec, None if options.case is None else int(options.case), overrides)], overrides
+
+
+def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise click.BadParameter(f"'{text}' is not NAME=VALUE", param_hint=option)
+        found[name.strip()] = value.strip()
+    return found

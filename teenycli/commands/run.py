@@ -1,0 +1,52 @@
+"""``teeny run``: plan, check, launch, show, compare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from teenycli.commands.options import manifest_options, output_options
+from teenycli.exits import Exit
+
+_FORMS = "n=i32:1024, x=f32[1024], w=f16[64,32]:random, p=null, y=alias:x, s=bytes:@FILE, s={ptr x, i32 4}."
+
+
+@click.command()
+@click.argument("op", required=False)
+@manifest_options
+@click.option("--case", metavar="N|all", help="Run case N of the op, from 0, or all.  [default: the op's own dims]")
+@click.option("--device", default="auto", show_default=True, metavar="auto|cpu|cuda|cuda:N", help="Where to run.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=INIT", help="Fill a buffer otherwise.")
+@click.option("--save", "saves", multiple=True, metavar="NAME=FILE", help="Save an output: .npy, .npz or .bin.")
+@click.option("--expect", "expects", multiple=True, metavar="NAME=@FILE", help="Compare an output with a file.")
+@click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance of comparisons.")
+@click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance of comparisons.")
+@click.option("--no-check", is_flag=True, help="Launch in spite of findings, where a launch can be laid out at all.")
+@click.option("--timeout", type=click.FloatRange(min=0), default=600, show_default=True, metavar="SECONDS",
+              help="End a launch that takes longer; 0 for never.")  # fmt: skip
+@click.option("--ptx", metavar="FILE", help="Run this PTX with no manifest; the options below describe the launch.")
+@click.option("-a", "--arg", "args", multiple=True, metavar="NAME=SPEC", help=f"The kernel's next argument: {_FORMS}")
+@click.option("--entry", metavar="NAME", help="The entry, where the PTX has several.")
+@click.option("--grid", metavar="X[,Y[,Z]]", help="CTAs to launch.")
+@click.option("--block", metavar="X[,Y[,Z]]", help="Threads of a CTA.  [default: what the PTX says]")
+@click.option("--cluster", metavar="X[,Y[,Z]]", help="CTAs of a cluster.")
+@click.option("--shared", metavar="BYTES", help="Dynamic shared memory of a CTA.")
+@click.option("--hidden", type=click.IntRange(0, 2), metavar="N", help="How many parameters Triton appended.")
+@click.option("--cooperative", is_flag=True, help="All CTAs at once, for grid-wide barriers.")
+@output_options
+@click.pass_context
+def run(ctx: click.Context, /, **options: Any) -> Exit:
+    """Run an op: compute its launch, check it, launch it, show the launch table, compare with the reference.
+
+    OP is an op of the manifest. With --ptx FILE there is none, and options describe the launch:
+
+    \b
+      teeny run --ptx k.ptx --grid 4 -a 'x=f32[1024]:random' -a 'y=f32[1024]' -a n=i32:1024
+    """
+    from teenycli.commands.request import Options, request_of
+    from teenycli.commands.session import Session
+
+    given = Options(**options)
+    return Session(given, request_of(ctx, given)).run()

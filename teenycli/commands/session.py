@@ -1,0 +1,171 @@
+"""The course of ``teeny run``: every case planned and checked before the first is launched, then run and shown.
+
+May import the rooms below; numpy is here through ``running``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from teenycli.checks import LAYOUT_IDS
+from teenycli.commands.cases import Judged, judge_plan, module_of
+from teenycli.commands.request import Options, Request
+from teenycli.commands.running import Expectation, Outcome, name_of, run_case
+from teenycli.devices.base import Device
+from teenycli.devices.select import choose
+from teenycli.errors import Finding, Severity, TeenyError
+from teenycli.exits import Exit
+from teenycli.launch.build import plan_case, with_inits
+from teenycli.report.console import Console
+from teenycli.report.jsonout import run_document
+from teenycli.report.launch_table import run_page
+from teenycli.report.problems import problem
+from teenycli.report.rows import Compared, RunReport, RunRow
+from teenycli.tensors.files import FileRef, Save, check_saves, parse_file, save_all
+
+
+class Session:
+    """One ``teeny run``."""
+
+    def __init__(self, options: Options, request: Request) -> None:
+        self.options = options
+        self.request = request
+        self.console = Console.of_process(options.color)
+        self.module = module_of(request.spec)
+        self.outcomes: list[Outcome] = []
+
+    def run(self) -> Exit:
+        """Run it all; returns the exit code. Raises what makes a run impossible."""
+        judged = [self._judge(case) for case in self.request.cases]
+        if any(self._stops(one) for one in judged):
+            return Exit.FAILED
+        expect = Expectation(_files("--expect", self.request.expects), self.options.rtol, self.options.atol)
+        saves = _files("--save", self.request.saves)
+        self._check_saves(judged[0], saves)
+        device, reason = choose(self.options.device, self.module, judged[0].plan.entry)
+        with _closing(device):
+            self._tell_device(reason)
+            try:
+                for one in judged:
+                    self.outcomes.append(self._run(device, one, expect, tuple(saves)))
+            except TeenyError as error:
+                if error.finding.id == "timeout" and device.name != "cpu":
+                    self._leave(error)
+                raise
+            self._save(saves)
+        self._show(device)
+        return self._verdict()
+
+    # --- before the launch ---
+
+    def _judge(self, case: dict[str, int]) -> Judged:
+        request = self.request
+        plan = with_inits(plan_case(request.spec, case, self.module, request.overrides), request.inputs)
+        return judge_plan(request.spec, plan, self.module)
+
+    def _stops(self, judged: Judged) -> bool:
+        """Show what the rules found; whether it keeps the launch from happening."""
+        for finding in judged.findings:
+            if finding.severity is Severity.ERROR or not self.options.quiet:
+                self.console.tell(*problem(finding))
+        if self.options.no_check:
+            return any(finding.id in LAYOUT_IDS for finding in judged.errors)
+        return bool(judged.errors)
+
+    def _check_saves(self, judged: Judged, files: dict[str, FileRef]) -> None:
+        by_name = {name: b for b in judged.plan.buffers for name in (b.name, name_of(b))}
+        check_saves([Save(n, f, by_name[n].dtype) for n, f in files.items() if n in by_name], Path())
+        if files and len(self.request.cases) > 1:
+            raise TeenyError("bad-option", "--save takes one case, and several are run", hint="choose one: --case N")
+
+    def _tell_device(self, reason: str) -> None:
+        if not self.options.quiet and (self.options.device == "auto" or self.options.verbose):
+            self.console.tell(f"teeny: {reason}")
+
+    # --- the launch ---
+
+    def _run(self, device: Device, judged: Judged, expect: Expectation, saved: tuple[str, ...]) -> Outcome:
+        outcome = run_case(
+            self.request.spec,
+            judged,
+            device,
+            seed=self.options.seed,
+            timeout=self.options.timeout,
+            expect=expect,
+            adhoc=self.request.adhoc,
+            saved=saved,
+        )
+        for finding in outcome.execution.findings:
+            self.console.tell(*problem(finding))
+        return outcome
+
+    def _leave(self, error: TeenyError) -> None:
+        """End the process at once: a GPU's kernel cannot be stopped, and an orderly end would wait for it."""
+        self.console.tell(*problem(error.finding))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(error.exit)
+
+    # --- after it ---
+
+    def _save(self, files: dict[str, FileRef]) -> None:
+        held = {name: out for out in self.outcomes[-1].outputs for name in (out.name, out.buffer.name)}
+        done = save_all([Save(n, f, held[n].buffer.dtype, held[n].array) for n, f in files.items()], Path())
+        if not self.options.quiet:
+            for path in done:
+                self.console.tell(f"saved {path}")
+
+    def _show(self, device: Device) -> None:
+        runs = tuple(
+            RunRow(
+                outcome.plan,
+                outcome.execution.launch_ms,
+                outcome.shared_static,
+                tuple(out.summary for out in outcome.outputs),
+                tuple(Compared(out.name, out.comparison) for out in outcome.outputs if out.comparison is not None),
+            )
+            for outcome in self.outcomes
+        )
+        first = self.outcomes[0].execution
+        report = RunReport(device.name, device.description, first.compile_ms, first.cached, runs)
+        if self.options.as_json:
+            self.console.document(run_document(report))
+        elif not self.options.quiet:
+            self.console.show(*run_page(report))
+
+    def _verdict(self) -> Exit:
+        wrong = [
+            (outcome, out)
+            for outcome in self.outcomes
+            for out in outcome.outputs
+            if out.comparison is not None and not out.comparison.ok
+        ]
+        if self.options.quiet and not self.options.as_json:
+            for outcome, out in wrong:
+                assert out.comparison is not None
+                message = f"{outcome.plan.op}: '{out.name}' differs from its reference in {out.comparison.mismatches:,}"
+                self.console.tell(*problem(Finding("mismatch", f"{message} of {out.comparison.count:,} elements")))
+        return Exit.FAILED if wrong else Exit.OK
+
+
+def _files(option: str, texts: dict[str, str]) -> dict[str, FileRef]:
+    found = {}
+    for name, text in texts.items():
+        file = parse_file(text)
+        if file is None:
+            raise TeenyError("bad-option", f"{option} {name}: '{text}' is no array file",
+                             hint="files end in .npy, .npz, .bin (and .safetensors to read)")  # fmt: skip
+        found[name] = file
+    return found
+
+
+@contextmanager
+def _closing(device: Device) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        device.close()
