@@ -1,0 +1,20 @@
+"""References of the sample kernels that are too long for one expression (``reference`` in ops.toml)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def detect_decode(boxes: Array, anchor_x: Array, anchor_y: Array, strides: Array) -> Array:
+    """Distances [B, 4, A] from anchors [A] to left, top, right, bottom, as centre x and y, width, height in pixels.
+
+    ``strides`` [A] are pixels per cell.
+    """
+    left, top, right, bottom = np.moveaxis(boxes, 1, 0)
+    x1, y1, x2, y2 = anchor_x - left, anchor_y - top, anchor_x + right, anchor_y + bottom
+    return np.stack([(x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1], axis=1) * strides

@@ -1,0 +1,67 @@
+"""Regenerates the sample PTX in ptx/cuda and ptx/triton from the sources beside it.
+
+    python ptx/regenerate.py [cuda] [triton]
+
+Needs nvcc and ptxas of CUDA 13.0 on PATH and, for the Triton samples, a Python that can import Triton 3.9. The PTX is
+committed and the tests read it as it stands: nobody needs either compiler to work on the project.
+"""
+
+import sys
+from collections.abc import Callable
+
+from compilers import (
+    PTX_VERSION,
+    ROOT,
+    TRITON_RELEASE,
+    RegenerationError,
+    check_with_ptxas,
+    nvcc_ptx,
+    require_triton,
+    triton_samples,
+    write_if_changed,
+)
+
+TARGET = "sm_80"
+
+
+def regenerate_cuda() -> None:
+    """Compiles ptx/cuda/*.cu."""
+    for source in sorted((ROOT / "ptx" / "cuda").glob("*.cu")):
+        text = nvcc_ptx(source, TARGET, ["-O3", "-lineinfo"], version=PTX_VERSION)
+        check_with_ptxas(text, TARGET)
+        write_if_changed(source.with_suffix(".ptx"), text)
+
+
+def regenerate_triton() -> None:
+    """Compiles ptx/triton/*.py."""
+    version = require_triton().__version__
+    if not version.startswith(f"{TRITON_RELEASE}."):
+        raise RegenerationError(f"the samples are made with Triton {TRITON_RELEASE}, and this Python has {version}")
+    for source in sorted((ROOT / "ptx" / "triton").glob("*.py")):
+        for sample in triton_samples(source):
+            check_with_ptxas(sample.ptx, TARGET)
+            write_if_changed(source.with_name(f"{sample.name}.ptx"), sample.ptx)
+            write_if_changed(source.with_name(f"{sample.name}.json"), sample.metadata)
+
+
+PARTS: dict[str, Callable[[], None]] = {"cuda": regenerate_cuda, "triton": regenerate_triton}
+
+
+def main(names: list[str]) -> int:
+    """Regenerates the named parts, or all; exit status 0, or 1 when one could not be made."""
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        print(f"unknown part {unknown[0]!r}: there are {', '.join(PARTS)}", file=sys.stderr)
+        return 2
+    status = 0
+    for name in names or list(PARTS):
+        try:
+            PARTS[name]()
+        except RegenerationError as error:
+            print(f"ptx/{name} was not regenerated: {error}", file=sys.stderr)
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
