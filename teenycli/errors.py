@@ -9,7 +9,6 @@ Imports nothing of ours but ``exits``.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -94,6 +93,8 @@ class TeenyError(Exception):
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """A hint such as ``did you mean 'softmax'?`` for a misspelt ``word``, or None when nothing known is close."""
+    import difflib
+
     candidates = list(known)
     near = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
     if not near:

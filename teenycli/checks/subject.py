@@ -15,7 +15,6 @@ from teenycli.launch.plan import Argument, Launch, Plan
 from teenycli.manifest.spec import OpSpec, Origin
 from teenycli.ptx import code_of
 from teenycli.ptx.layout import Slot, layout
-from teenycli.ptx.metadata import hidden_count, metadata_of
 from teenycli.ptx.model import Function, Module
 from teenycli.ptx.search import shared_static
 from teenycli.ptx.usage import Usage, usage_of
@@ -48,8 +47,7 @@ class Subject:
     @cached_property
     def hidden(self) -> int:
         """How many parameters at the end the compiler appended."""
-        appended = sum(argument.hidden for argument in self.launch.args)
-        return appended or hidden_count(self.module, self.entry, metadata_of(self.module, self.entry))
+        return sum(argument.hidden for argument in self.launch.args)
 
     @cached_property
     def visible(self) -> tuple[Slot, ...]:

@@ -33,9 +33,9 @@ class Judged:
         return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
 
 
-def open_manifest(path: Path | None) -> Manifest:
+def open_manifest(path: str | None) -> Manifest:
     """The manifest named, or the nearest one. Raises what reading it raises."""
-    return load_manifest(find_manifest(Path()) if path is None else path)
+    return load_manifest(find_manifest(Path()) if path is None else Path(path))
 
 
 def module_of(spec: OpSpec) -> Module:

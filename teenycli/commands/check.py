@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 @output_options
 def check(
     ops: tuple[str, ...],
-    manifest: Path | None,
+    manifest: str | None,
     dims: tuple[str, ...],
     scalars: tuple[str, ...],
     as_json: bool,

@@ -6,7 +6,6 @@ May import click and the rooms below.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -36,7 +35,7 @@ def manifest_options(command: Command) -> Command:
     for option in reversed(
         (
             click.option(
-                "-m", "--manifest", type=click.Path(path_type=Path), metavar="FILE",
+                "-m", "--manifest", metavar="FILE",
                 help="The manifest.  [default: ops.toml here or in a folder above]",
             ),
             click.option("--dim", "dims", multiple=True, metavar="NAME=INT", help="Give a dim another value."),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 
@@ -22,7 +21,7 @@ class Options:
     """The options as click gives them, by their parameter names."""
 
     op: str | None
-    manifest: Path | None
+    manifest: str | None
     dims: tuple[str, ...]
     scalars: tuple[str, ...]
     case: str | None

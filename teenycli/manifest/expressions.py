@@ -352,7 +352,14 @@ class Evaluator:
         return self._visit(node.body if self._visit(node.test) else node.orelse)
 
     def _sequence(self, node: ast.Tuple | ast.List) -> tuple[Any, ...]:
-        return tuple(self._visit(item) for item in node.elts)
+        return tuple(self._item(item) for item in node.elts)
+
+    def _item(self, node: ast.expr) -> Any:
+        """An item of a sequence: no sequence itself, since nested ones that share parts compare in exponential time."""
+        value = self._visit(node)
+        if _is_sequence(value):
+            raise TypeError("a sequence cannot hold a sequence")
+        return value
 
     def _subscript(self, node: ast.Subscript) -> Any:
         value, index = self._visit(node.value), self._visit(node.slice)
@@ -375,7 +382,7 @@ class Evaluator:
 
     def _loop(self, generators: list[ast.comprehension], element: ast.expr) -> Iterator[Any]:
         if not generators:
-            yield self._visit(element)
+            yield self._item(element)
             return
         first, *rest = generators
         if not isinstance(first.target, ast.Name) or first.is_async:

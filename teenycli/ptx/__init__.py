@@ -6,11 +6,16 @@ when asked for.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from teenycli.ptx.files import read_source
-from teenycli.ptx.model import Code, Function, Module, Source
+from teenycli.ptx.model import Function, Module, Source
 from teenycli.ptx.outline import outline
 
-__all__ = ["Code", "Function", "Module", "Source", "code_of", "outline", "parse_all", "read_source"]
+if TYPE_CHECKING:
+    from teenycli.ptx.code import Code
+
+__all__ = ["Function", "Module", "Source", "code_of", "outline", "parse_all", "read_source"]
 
 
 def code_of(module: Module, function: Function) -> Code:

@@ -8,8 +8,6 @@ Imports nothing of ours.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterable, Mapping
 
 _PREFIXES = ("_Z", "_R", "__Z", "__R")
@@ -21,12 +19,16 @@ def demangle(names: Iterable[str]) -> Mapping[str, str]:
     mangled = [name for name in names if name.startswith(_PREFIXES)]
     if not mangled:
         return {}
+    import shutil
+
     tool = shutil.which("c++filt")
     found = _by_tool(tool, mangled) if tool else _by_runtime(mangled)
     return {name: text for name, text in found.items() if text != name}
 
 
 def _by_tool(tool: str, names: list[str]) -> dict[str, str]:
+    import subprocess
+
     try:
         done = subprocess.run(  # one process for all names
             [tool, "-i"], input="\n".join(names) + "\n", capture_output=True, text=True, timeout=_SECONDS, check=False

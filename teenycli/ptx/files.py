@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path
 
-from teenycli.errors import Place, TeenyError
+from teenycli.errors import Place, TeenyError, did_you_mean
 from teenycli.ptx.model import Source
 
 STDIN = "-"
@@ -17,13 +17,13 @@ _MAGIC = {
 }
 
 
-def read_source(path: str | Path) -> Source:
+def read_source(path: str | os.PathLike[str]) -> Source:
     """The text of a PTX file, or of standard input for ``-``; NUL bytes at the end are dropped.
 
     Raises TeenyError: ``file-not-found``, ``not-a-file``, ``unreadable``, ``not-ptx`` (binary content, empty).
     """
     name = "<stdin>" if str(path) == STDIN else str(path)
-    data = sys.stdin.buffer.read() if str(path) == STDIN else _read(Path(path))
+    data = sys.stdin.buffer.read() if str(path) == STDIN else _read(name)
     stripped = data.rstrip(b"\0") if data.endswith(b"\0") else data
     del data
     where = Place(name)
@@ -48,13 +48,13 @@ def read_source(path: str | Path) -> Source:
         ) from None
 
 
-def _read(path: Path) -> bytes:
-    where = Place(str(path))
+def _read(path: str) -> bytes:
+    where = Place(path)
     try:
-        return path.read_bytes()
+        with open(path, "rb") as file:  # noqa: PTH123  (pathlib would cost every start of the command 4 ms)
+            return file.read()
     except FileNotFoundError:
-        near = _neighbours(path)
-        raise TeenyError("file-not-found", "there is no such file", where=where, hint=near) from None
+        raise TeenyError("file-not-found", "there is no such file", where=where, hint=_neighbours(path)) from None
     except IsADirectoryError:
         raise TeenyError("not-a-file", "this is a directory, not a file", where=where) from None
     except (OSError, ValueError) as error:
@@ -62,10 +62,10 @@ def _read(path: Path) -> bytes:
         raise TeenyError("unreadable", f"cannot read the file: {reason}", where=where) from None
 
 
-def _neighbours(path: Path) -> str | None:
-    from teenycli.errors import did_you_mean
-
+def _neighbours(path: str) -> str | None:
+    """A file beside it with a name like it."""
+    folder, name = os.path.split(path)
     try:
-        return did_you_mean(path.name, [p.name for p in path.parent.glob("*.ptx")])
+        return did_you_mean(name, [other for other in os.listdir(folder or ".") if other.endswith(".ptx")])  # noqa: PTH208
     except (OSError, ValueError):
         return None

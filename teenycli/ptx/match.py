@@ -13,24 +13,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from teenycli.errors import did_you_mean
+from teenycli.ptx.code import Label, Mem, Operand, Pair, Reg, Special, Symbol, Table, Vec
 from teenycli.ptx.isa import PARTS, Form, OperandSpec, Role, forms_of, register_type, rows
 from teenycli.ptx.lexer import Cursor
-from teenycli.ptx.model import (
-    Float,
-    Int,
-    Label,
-    Mem,
-    Module,
-    Operand,
-    Pair,
-    Reg,
-    Special,
-    Symbol,
-    Table,
-    Variable,
-    Vec,
-    type_width,
-)
+from teenycli.ptx.model import Float, Int, Module, Variable, type_width
 from teenycli.ptx.specials import SHRINKABLE, SPECIALS, VECTOR_SPECIALS
 from teenycli.ptx.syntax import RawOp
 
@@ -124,11 +110,24 @@ class Matcher:
             return None if isinstance(operand, Label) else "a label is wanted"
         if spec.role is Role.TABLE:
             return None if isinstance(operand, Table) else "a table of targets is wanted"
-        kind = form.type_of(spec, mods)
         if isinstance(operand, Pair):
-            return _pair(kind, spec, operand)
-        if spec.pair:
-            return "a pair 'd|p' is wanted"
+            return self._pair(form, mods, spec, operand)
+        return "a pair 'd|p' is wanted" if spec.pair else self._value(form, mods, spec, operand)
+
+    def _pair(self, form: Form, mods: Mapping[str, str], spec: OperandSpec, pair: Pair) -> str | None:
+        if spec.pair is None:
+            return "it takes no pair 'd|p'"
+        why = self._value(form, mods, spec, pair.first)
+        if why is not None:
+            return why
+        if pair.second is None:
+            return None if spec.second_sink else "'_' cannot stand after '|' here"
+        if not isinstance(pair.second, Reg) or pair.second.register.type != "pred":
+            return "what follows '|' must be a predicate"
+        return None
+
+    def _value(self, form: Form, mods: Mapping[str, str], spec: OperandSpec, operand: Operand | None) -> str | None:
+        kind = form.type_of(spec, mods)
         length = form.count_of(spec, mods)
         if spec.vector == "braces" or length is not None:
             packed = form.operands[0].type == "any" or form.operands[-1].type == "any"
@@ -192,24 +191,11 @@ def _is_part(spec: OperandSpec, part: str) -> bool:
     return spec.part is not None and PARTS[spec.part].fullmatch(part) is not None
 
 
-def _pair(kind: str | None, spec: OperandSpec, pair: Pair) -> str | None:
-    if spec.pair is None:
-        return "it takes no pair 'd|p'"
-    why = _scalar(kind, spec, pair.first)
-    if why is not None:
-        return why
-    if pair.second is None:
-        return None if spec.second_sink else "'_' cannot stand after '|' here"
-    if not isinstance(pair.second, Reg) or pair.second.register.type != "pred":
-        return "what follows '|' must be a predicate"
-    return None
-
-
 def _vector(kind: str | None, spec: OperandSpec, operand: Operand | None, length: int | None) -> str | None:
     if isinstance(operand, Reg) and operand.register.vector > 1 and operand.part is None:
         held = operand.register.vector
         return None if length in (None, held) else f"'{operand.register.name}' has {held} elements, not {length}"
-    if isinstance(operand, Special) and spec.special and operand.part is None:
+    if (isinstance(operand, Special) and spec.special and operand.part is None) or (operand is None and spec.sink):
         return None
     if not isinstance(operand, Vec):
         return "a vector in braces is wanted"
@@ -251,6 +237,8 @@ def _register(kind: str | None, spec: OperandSpec, operand: Reg) -> str | None:
     register = operand.register
     if spec.role is Role.CONST:
         return f"a constant is wanted, not '{register.name}'"
+    if spec.name == "_":
+        return f"only '_' can stand here, not '{register.name}'"
     if operand.negated and register.type != "pred" and not spec.negatable:
         return f"it takes no sign before '{register.name}'"
     if operand.negated and spec.role is Role.DST:

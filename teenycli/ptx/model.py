@@ -1,10 +1,7 @@
-"""What PTX text says, as data: modules, functions, variables; and a body as resolved code.
+"""The outline of a PTX text, as data: a module's functions with parameters and directives, its variables, and where
+each body lies. What is inside a body is ``ptx.code``.
 
-Two levels. The *outline* of a module (functions with parameters and directives, variables, where each body lies in
-the text) is cheap. The *code* of one function (every instruction matched with its row of the instruction table,
-every name resolved to what it stands for) is made when something asks: ``ptx.code_of``.
-
-Positions are carried by every node; equality ignores them.
+Positions are carried by every node; equality ignores them. Imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -12,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from teenycli.ptx.isa import Form
+    from teenycli.ptx.code import Code
 
 
 class Space(StrEnum):
@@ -54,19 +51,36 @@ def type_width(name: str) -> int | None:
     return size * 8 if size is not None else _PACKED_WIDTHS.get(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """Line and column in the PTX text, both from 1."""
 
     line: int = 0
     column: int = 0
 
 
-# --- outline -----------------------------------------------------------------------------------------------------
+# --- constants ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer:
+class Int:
+    """An integer constant, as 64-bit two's complement in a Python int; ``unsigned`` when PTX types it so."""
+
+    value: int
+    unsigned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Float:
+    """A floating-point constant as bits: of a single (``0f…``) when ``width`` is 32, else of a double."""
+
+    bits: int
+    width: int
+
+
+# --- outline -----------------------------------------------------------------------------------------------------
+
+
+class Pointer(NamedTuple):
     """``.ptr`` on a parameter: the space it points to (None when not given) and the promised alignment in bytes."""
 
     space: Space | None
@@ -145,8 +159,7 @@ class Directives:
     pragmas: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BodyText:
+class BodyText(NamedTuple):
     """Where a body lies: offsets of its ``{`` and of the character after its ``}``, and the line of the ``{``."""
 
     start: int
@@ -206,147 +219,3 @@ class Module:
     def entries(self) -> tuple[Function, ...]:
         """The entries with a body, in the order of the text."""
         return tuple(f for f in self.functions if f.is_entry and f.body is not None)
-
-
-# --- code --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Register:
-    """A register, after scoping: two of the same name in different scopes are two objects. Compared by identity.
-
-    ``type`` is as declared (``b32``, ``f64``, ``pred``); ``vector`` is 1, 2 or 4 (``.reg .v4 .f32 %v``).
-    """
-
-    name: str
-    type: str
-    vector: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Reg:
-    """A use of a register. ``part`` is the component of a vector register (``x y z w``) or, in a video
-    instruction, a selector (``b0`` to ``b3``, ``h0``, ``h1``, ``b10`` …); ``negated`` is ``!p`` or ``-a``."""
-
-    register: Register
-    part: str | None = None
-    negated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Special:
-    """A special register: ``%tid`` with part ``x``, ``%clock64`` with part None."""
-
-    name: str
-    part: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Int:
-    """An integer constant, as 64-bit two's complement in a Python int; ``unsigned`` when PTX types it so."""
-
-    value: int
-    unsigned: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Float:
-    """A floating-point constant as bits: of a single (``0f…``) when ``width`` is 32, else of a double."""
-
-    bits: int
-    width: int
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """The address of a variable or function, plus an offset in bytes."""
-
-    target: Variable | Function
-    offset: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Mem:
-    """An address operand ``[base + offset]``. ``coords`` holds what follows a comma inside the brackets
-    (texture and tensor coordinates); ``part`` is what follows them (``unified``)."""
-
-    base: Reg | Variable | Function | int
-    offset: int = 0
-    coords: tuple[Operand, ...] = ()
-    part: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Vec:
-    """``{a, b, …}``; an item is None for the sink ``_``."""
-
-    items: tuple[Operand | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """``d|p``: two destinations; either may be None for ``_``."""
-
-    first: Operand | None
-    second: Operand | None
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A label of this function, unique after scoping."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """What ``.branchtargets`` (labels), ``.calltargets`` (functions) or ``.callprototype`` (params, returns) names."""
-
-    name: str
-    labels: tuple[Label, ...] = ()
-    functions: tuple[Function, ...] = ()
-    params: tuple[Variable, ...] = ()
-    returns: tuple[Variable, ...] = ()
-
-
-Operand = Reg | Special | Int | Float | Symbol | Mem | Vec | Pair | Label | Table
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """The operands of a ``call``: returns and arguments are Reg, Int, Float, Symbol or (a ``.param`` variable)
-    Symbol; ``target`` a Function or, for an indirect call, a Reg, with ``table`` its prototype or targets."""
-
-    target: Function | Reg
-    returns: tuple[Operand, ...] = ()
-    args: tuple[Operand, ...] = ()
-    table: Table | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Op:
-    """One instruction. ``mods`` has the named modifiers of its ``form`` (``{"type": "f32", "rnd": "rn"}``);
-    operands come in the form's order. ``guard`` is the predicate of ``@p``. ``loc`` is the ``.loc`` in force as
-    (file index, line, column)."""
-
-    form: Form
-    opcode: str
-    mods: Mapping[str, str]
-    operands: tuple[Operand | None, ...]
-    guard: Reg | None = None
-    call: Call | None = None
-    loc: Triple | None = field(default=None, compare=False)
-    at: Position = field(default=Position(), compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """A function's body: instructions in order, labels by unique name as indices into ``ops`` (the length of
-    ``ops`` when nothing follows), registers, variables declared inside (shared, local, param, global, const)."""
-
-    function: Function
-    ops: tuple[Op, ...]
-    labels: Mapping[str, int]
-    registers: tuple[Register, ...]
-    variables: tuple[Variable, ...]
-    files: Mapping[int, str] = field(default_factory=dict)

@@ -23,7 +23,7 @@ _DIRECTIVES = (
 _TARGET = re.compile(r"(sm|compute)_\d{2,3}[af]?")
 _TARGET_OPTIONS = ("debug", "texmode_unified", "texmode_independent", "map_f64_to_f32")
 #: A string, a comment, or a brace: what matters when braces are paired.
-_BRACES = re.compile(r'"[^"\n]*"|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|[{}]')
+_BRACES = r'"[^"\n]*"|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|[{}]'
 
 
 class _Outline:
@@ -236,7 +236,7 @@ def find_body_end(text: str, start: int, has_block_comment: bool) -> int:
 
 def _slow_body_end(text: str, start: int) -> int:
     depth = 0
-    for match in _BRACES.finditer(text, start):
+    for match in re.compile(_BRACES).finditer(text, start):
         if match[0] == "{":
             depth += 1
         elif match[0] == "}":

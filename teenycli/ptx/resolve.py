@@ -12,31 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from teenycli.errors import Place, TeenyError, did_you_mean
+from teenycli.ptx.code import Call, Code, Label, Mem, Op, Operand, Pair, Reg, Register, Special, Symbol, Table, Vec
 from teenycli.ptx.lexer import Cursor
 from teenycli.ptx.match import Matcher
-from teenycli.ptx.model import (
-    Call,
-    Code,
-    Function,
-    Init,
-    Int,
-    Label,
-    Mem,
-    Module,
-    Op,
-    Operand,
-    Pair,
-    Reg,
-    Register,
-    Space,
-    Special,
-    Symbol,
-    SymbolInit,
-    Table,
-    Triple,
-    Variable,
-    Vec,
-)
+from teenycli.ptx.model import Function, Init, Int, Module, Space, SymbolInit, Triple, Variable
 from teenycli.ptx.specials import SPECIALS, VECTOR_SPECIALS
 from teenycli.ptx.syntax import (
     FileStmt,

@@ -222,7 +222,7 @@ def operand(cursor: Cursor, depth: int = 0) -> RawOperand:
     if token.kind == "ID" and token.text != "WARP_SZ":
         return _pair(cursor, _name(cursor))
     if token.text == "{":
-        return _vector(cursor, depth)
+        return _pair(cursor, _vector(cursor, depth))
     if token.text == "[":
         return _memory(cursor, depth)
     if token.kind == "SINK":
@@ -260,7 +260,7 @@ def _offset(cursor: Cursor) -> int:
     return total
 
 
-def _pair(cursor: Cursor, first: Name | None) -> RawOperand:
+def _pair(cursor: Cursor, first: Name | RawVec | None) -> RawOperand:
     if cursor.token.text != "|":
         return first
     start = cursor.advance().start

@@ -13,22 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from teenycli.ptx.code import Code, Mem, Op, Operand, Pair, Reg, Register, Symbol, Vec
 from teenycli.ptx.isa import OperandSpec, Role
-from teenycli.ptx.model import (
-    Code,
-    Function,
-    Mem,
-    Op,
-    Operand,
-    Pair,
-    Reg,
-    Register,
-    Space,
-    Symbol,
-    Variable,
-    Vec,
-    type_width,
-)
+from teenycli.ptx.model import Function, Space, Variable, type_width
 
 
 @dataclass(frozen=True, slots=True, order=True)

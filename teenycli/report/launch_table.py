@@ -219,10 +219,8 @@ def _compared(comparison: Comparison) -> Iterator[tuple[str, Cell]]:
     if comparison.worst is not None:
         if comparison.first is None or comparison.worst.index != comparison.first.index:
             yield "worst", _sample(comparison.worst)
-        yield (
-            "largest",
-            (f"difference {number(comparison.max_abs)}, relative {comparison.max_rel:.3g}, {comparison.max_ulp:,} ULP"),
-        )
+        ulps = "" if isinstance(comparison.max_abs, int) else f", {comparison.max_ulp:,} ULP"
+        yield "largest", f"difference {number(comparison.max_abs)}, relative {comparison.max_rel:.3g}{ulps}"
     if comparison.zeros_pass:
         yield "caution", line(Span("an output of zeros would pass too: the reference is near zero throughout", "warn"))
 

@@ -77,24 +77,25 @@ def fold(spans: Line, width: int, hanging: int = 0) -> list[Line]:
 
     Lines after the first begin with ``hanging`` blanks. Nothing but blanks at a break is dropped.
     """
-    hanging = hanging if hanging <= width // 2 else 0
-    room = width = max(width, 2)  # one wide character
-    lines: list[Line] = [()]
-    used = 0
+    width = max(width, 2)  # one wide character
+    if width - hanging < max(width // 2, 2):
+        hanging = 0
+    rows: list[list[Span]] = [[]]
+    used, room = 0, width
     for word in _words(spans):
-        if used + length(word) > room and used:
-            lines.append(())
-            used, room = 0, max(width - hanging, 2)
-            if not plain(word).strip():
+        if used and used + length(word) > room:
+            rows.append([])
+            used, room = 0, width - hanging
+            if not plain(word).strip(" "):
                 continue
-        for piece in _broken(word, room):
-            if used + length(piece) > room:
-                lines.append(())
-                used, room = 0, max(width - hanging, 2)
-            lines[-1] = line(lines[-1], piece)
-            used += length(piece)
-    first, *rest = (trimmed(spans) for spans in lines)
-    return [first, *(line(" " * hanging, spans) for spans in rest)]
+        for char in _characters(word):
+            if used + cells(char.text) > room:
+                rows.append([])
+                used, room = 0, width - hanging
+            rows[-1].append(char)
+            used += cells(char.text)
+    first, *rest = (trimmed(line(*row)) for row in rows)
+    return [first, *(line(" " * hanging, row) for row in rest)]
 
 
 def trimmed(spans: Line) -> Line:
@@ -114,19 +115,6 @@ def _words(spans: Line) -> Iterator[Line]:
         word.append(char)
     if word:
         yield line(*word)
-
-
-def _broken(word: Line, width: int) -> Iterator[Line]:
-    """A word in pieces that fit."""
-    piece: list[Span] = []
-    used = 0
-    for char in _characters(word):
-        if used + cells(char.text) > width:
-            yield line(*piece)
-            piece, used = [], 0
-        piece.append(char)
-        used += cells(char.text)
-    yield line(*piece)
 
 
 def _characters(spans: Line) -> Iterator[Span]:

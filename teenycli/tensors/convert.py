@@ -115,8 +115,7 @@ def convert(values: Array, dtype: DType, what: str) -> Array:
     Raises TeenyError ``value-out-of-range`` that names the first element for which that cannot be, beginning with
     ``what`` ("x.npy"); ``element-type`` when the elements are no real numbers.
     """
-    if teeny_dtype(values.dtype) is None:
-        raise _not_numbers(values.dtype, what)
+    require_numbers(values.dtype, what)
     out = np.empty(values.shape, numpy_dtype(dtype))
     source, target = np.ascontiguousarray(values).reshape(-1), out.reshape(-1)
     for part in chunks(source.size):
@@ -189,8 +188,11 @@ def below_one(dtype: DType) -> float:
     return 1 - float(_finfo(numpy_dtype(dtype)).epsneg)
 
 
-def _not_numbers(dtype: np.dtype[Any], what: str) -> TeenyError:
+def require_numbers(dtype: np.dtype[Any], what: str) -> None:
+    """Refuse, with TeenyError ``element-type``, elements that are no real numbers of a type that buffers have."""
+    if teeny_dtype(dtype) is not None:
+        return
     hint = "only real numbers and booleans convert to a buffer"
     if dtype.kind == "V" and dtype.names is None:
         hint = "numpy writes bf16 and fp8 arrays as untyped bytes; save them as float32, or raw in a .bin"
-    return TeenyError("element-type", f"{what}: its elements are of numpy type '{dtype}'", hint=hint)
+    raise TeenyError("element-type", f"{what}: its elements are of numpy type '{dtype}'", hint=hint)

@@ -40,6 +40,8 @@ Value = Array | int | float | Sequence["Value"]
 Result = Array | int | float | tuple[Array | int | float, ...]
 
 _TEXT_LIMIT = 10_000
+#: Characters of the text that a message quotes.
+_SHOWN = 120
 _BITS_LIMIT = 4096
 _MATHS_ERRORS = (ArithmeticError, AttributeError, IndexError, MemoryError, RuntimeError, TypeError, ValueError)
 
@@ -75,8 +77,9 @@ def evaluate(text: str, names: Mapping[str, Value], where: Place | None = None) 
     """The value of the expression ``text``: an array, a number, or a tuple of them.
 
     A name of ``names`` goes before numpy's of the same spelling. Arrays are handed to the expression as they are,
-    and never written to. Raises TeenyError, placed within ``text``: ``expression-syntax``, ``unknown-name``,
-    ``unknown-attribute``, ``expression-failed`` when numpy or arithmetic refuses, ``array-too-large``.
+    and never written to. Raises TeenyError: ``expression-syntax``, ``unknown-name``, ``unknown-attribute``,
+    ``expression-failed`` when numpy or arithmetic refuses, ``array-too-large``. With a ``where``, errors are placed
+    there, with the column within ``text``; without one the message quotes ``text``, and the place is the caller's.
     """
     return _Evaluator(text, names, where).run()
 
@@ -87,7 +90,7 @@ class _Evaluator:
     def __init__(self, text: str, names: Mapping[str, Value], where: Place | None) -> None:
         self.text = text
         self.names = names
-        self.where = where or Place()
+        self.where = where
         self.locals: list[dict[str, Any]] = []
         self.steps = 0
 
@@ -118,24 +121,28 @@ class _Evaluator:
                 warnings.simplefilter("ignore")
                 return ast.parse(text, mode="eval").body
         except SyntaxError as error:
-            column = (error.offset or 1) if error.lineno == 1 else 1
-            where = replace(self.where, text=text.split("\n")[0], column=column)
-            raise TeenyError("expression-syntax", f"the expression cannot be read: {error.msg}", where=where) from None
+            self.fail_at(error.lineno or 1, error.offset or 1, "expression-syntax", f"it cannot be read: {error.msg}")
         except (ValueError, MemoryError, RecursionError) as error:
-            message = f"the expression cannot be read: {error}"
-            raise TeenyError("expression-syntax", message, where=self.where) from None
+            self.fail_at(1, 1, "expression-syntax", f"it cannot be read: {error}")
 
     def fail(self, node: ast.AST | None, id: str, message: str, hint: str | None = None) -> NoReturn:
         """Stop, with the place of ``node`` in the text."""
-        lines = self.text.strip().split("\n")
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
-        source = lines[line - 1]
-        # Python counts columns in bytes of UTF-8.
-        column = len(source.encode()[:column].decode(errors="replace")) + 1
-        where = replace(self.where, text=source, column=column)
-        if where.file is None and where.key is None:
-            message = f"{message}, in '{self.text.strip()}'"
+        # Python counts a node's columns in bytes of UTF-8.
+        before = self.line(line).encode(errors="replace")[:column].decode(errors="replace")
+        self.fail_at(line, len(before) + 1, id, message, hint)
+
+    def fail_at(self, line: int, column: int, id: str, message: str, hint: str | None = None) -> NoReturn:
+        where = self.where
+        if where is None:
+            message = f"{message}, in '{self.text.strip()[:_SHOWN]}'"
+        else:
+            where = replace(where, text=self.line(line), column=column)
         raise TeenyError(id, message, where=where, hint=hint) from None
+
+    def line(self, number: int) -> str:
+        lines = self.text.strip().split("\n")
+        return lines[min(number, len(lines)) - 1]
 
     # --- nodes
 

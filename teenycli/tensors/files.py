@@ -28,7 +28,7 @@ import numpy as np
 
 from teenycli.dtypes import DTYPES, DType, Kind
 from teenycli.errors import TeenyError, did_you_mean
-from teenycli.tensors.convert import Array, contiguous, format_shape, numpy_dtype, raw_bytes
+from teenycli.tensors.convert import Array, contiguous, format_shape, numpy_dtype, raw_bytes, require_numbers
 
 #: What each suffix can do, for messages.
 READABLE = (".npy", ".npz", ".safetensors", ".bin")
@@ -211,8 +211,9 @@ def _npy_header(stream: IO[bytes], label: str) -> tuple[np.dtype[Any], tuple[int
         raise broken from None
     if not (isinstance(stored, tuple) and all(type(dim) is int and dim >= 0 for dim in stored)):
         raise broken
-    if dtype is None or dtype.hasobject:
-        raise TeenyError("element-type", f"{label}: its elements are Python objects or records, not numbers")
+    if dtype is None:
+        raise TeenyError("element-type", f"{label}: its elements are records, not numbers")
+    require_numbers(dtype, label)
     return dtype, stored, bool(fortran)
 
 

@@ -94,6 +94,8 @@ def test_integers_stay_exact_beyond_doubles() -> None:
         ("sum(a for a, b in shape)", "expression-syntax", "one name"),
         ("shape * 2", "expression-failed", "multiplied"),
         ("[0] * 1000", "expression-failed", "multiplied"),
+        ("[shape, shape]", "expression-failed", "cannot hold a sequence"),
+        ("[shape for k in range(2)]", "expression-failed", "cannot hold a sequence"),
     ],
 )  # fmt: skip
 def test_errors_name_what_is_wrong(text: str, id: str, words: str) -> None:
@@ -129,6 +131,15 @@ def test_no_text_hangs_or_eats_memory(text: str) -> None:
     start = time.monotonic()
     caught = error(text)
     assert caught.finding.id in ("expression-failed", "expression-syntax")
+    assert time.monotonic() - start < 2
+
+
+def test_nested_sequences_that_share_parts_are_not_compared() -> None:
+    nested = "1"
+    for name in "abcdefghijklmnopqr":
+        nested = f"[({name}, {name}, {name}, {name}) for {name} in [{nested}]]"
+    start = time.monotonic()
+    assert error(f"{nested} == {nested}").finding.id == "expression-failed"
     assert time.monotonic() - start < 2
 
 

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 
 import pytest
 
-from teenycli.ptx import demangle as module
 from teenycli.ptx.demangle import demangle
 
 pytestmark = pytest.mark.unit
@@ -16,7 +16,7 @@ needs_tool = pytest.mark.skipif(shutil.which("c++filt") is None, reason="c++filt
 
 
 def test_plain_names_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.shutil, "which", lambda name: pytest.fail(f"looked for {name}"))
+    monkeypatch.setattr(shutil, "which", lambda name: pytest.fail(f"looked for {name}"))
     assert demangle(["softmax", "triton_kernel_0d1d"]) == {}
 
 
@@ -34,14 +34,14 @@ def test_without_the_tool_the_runtime_knows_cpp(monkeypatch: pytest.MonkeyPatch)
 
     if ctypes.util.find_library("stdc++") is None:
         pytest.skip("no C++ runtime library")
-    monkeypatch.setattr(module.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
     assert demangle([CPP, "_Znonsense"]) == {CPP: "vecadd(float const*, float const*, float*, int)"}
 
 
 @pytest.mark.parametrize("output", ["", "one\ntwo\nthree\n"])
 def test_a_tool_that_answers_wrongly_is_not_believed(monkeypatch: pytest.MonkeyPatch, output: str) -> None:
-    monkeypatch.setattr(module.shutil, "which", lambda _name: "c++filt")
+    monkeypatch.setattr(shutil, "which", lambda _name: "c++filt")
     monkeypatch.setattr(
-        module.subprocess, "run", lambda *_a, **_k: module.subprocess.CompletedProcess([], 0, output, "")
+        subprocess, "run", lambda *_a, **_k: subprocess.CompletedProcess([], 0, output, "")
     )
     assert demangle([CPP]) == {}

@@ -10,8 +10,9 @@ import pytest
 
 from teenycli.errors import TeenyError
 from teenycli.ptx import Source, code_of, isa, outline, parse_all, read_source
+from teenycli.ptx.code import Op
 from teenycli.ptx.isa import PARTS, SLOTS, Form, Role, forms_of, register_type, rows
-from teenycli.ptx.model import Op, type_width
+from teenycli.ptx.model import type_width
 from tests.ptx.spelling import REGISTER_TYPES, choices, spell
 
 pytestmark = pytest.mark.unit

@@ -4,7 +4,8 @@ import pytest
 
 from teenycli.errors import TeenyError
 from teenycli.ptx import code_of
-from teenycli.ptx.model import Float, Function, Int, Label, Mem, Pair, Reg, Special, Symbol, Variable, Vec
+from teenycli.ptx.code import Label, Mem, Pair, Reg, Special, Symbol, Vec
+from teenycli.ptx.model import Float, Function, Int, Variable
 from tests.ptx.text import code, module_of
 
 pytestmark = pytest.mark.unit

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from teenycli.ptx import Code, Module, Source, code_of, outline
+from teenycli.ptx import Module, Source, code_of, outline
+from teenycli.ptx.code import Code
 
 HEAD = ".version 8.7\n.target sm_90\n.address_size 64\n"
 REGISTERS = """

@@ -194,11 +194,26 @@ class TestMessages:
         assert caught.value.finding.where == Place("ops.toml", 0, 10, "op.softmax.reference", "exp(x) / smu(x)")
         assert caught.value.finding.message == "unknown function 'smu'"
 
-    def test_columns_count_characters(self) -> None:
+    @pytest.mark.parametrize(
+        ("text", "line", "column"),
+        [
+            ("zz + ä", "zz + ä", 1),
+            ("ä + zz", "ä + zz", 5),
+            ("(1 +\n zz)", " zz)", 2),
+            ("1 +", "1 +", 4),
+            ("(1", "(1", 1),
+        ],
+    )
+    def test_columns_count_characters_of_their_line(self, text: str, line: str, column: int) -> None:
         with pytest.raises(TeenyError) as caught:
-            evaluate("'äöü' + zz", {})
-        assert caught.value.finding.where is not None
-        assert caught.value.finding.where.column in (1, 9)
+            evaluate(text, {"ä": 1}, Place("ops.toml"))
+        assert caught.value.finding.where == Place("ops.toml", 0, column, None, line)
+
+    def test_without_a_place_the_message_quotes_the_text(self) -> None:
+        error = refused("1 + zz", {})
+        assert error.finding.where is None
+        assert error.finding.message == "unknown name 'zz', in '1 + zz'"
+        assert len(refused("zz" + " + 1" * 500, {}).finding.message) < 200
 
 
 def test_the_lists_name_nothing_that_writes_or_calls_back() -> None:

@@ -23,7 +23,7 @@ from teenycli.devices.cpu.program import (
     registers_in,
     specials_in,
 )
-from teenycli.ptx.model import Mem, Reg
+from teenycli.ptx.code import Mem, Reg
 
 #: Special registers that differ between the lanes of a warp.
 _VARYING_SPECIALS = frozenset(

@@ -29,7 +29,8 @@ from teenycli.devices.cpu.value import (
     integer,
     single_bits,
 )
-from teenycli.ptx.model import Float, Int, Operand, Reg, Special, Symbol, Variable, Vec
+from teenycli.ptx.code import Operand, Reg, Special, Symbol, Vec
+from teenycli.ptx.model import Float, Int, Variable
 
 if TYPE_CHECKING:
     from teenycli.devices.cpu.ops.memory import Group

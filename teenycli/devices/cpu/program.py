@@ -15,27 +15,10 @@ from teenycli.devices.cpu.layout import FIRST_BUFFER, FIRST_VARIABLE, ID_SHIFT, 
 from teenycli.devices.cpu.unsupported import place_of, unsupported
 from teenycli.errors import Place
 from teenycli.ptx import code_of
+from teenycli.ptx.code import Code, Mem, Op, Operand, Pair, Reg, Register, Special, Symbol, Table, Vec
 from teenycli.ptx.isa import Role
 from teenycli.ptx.layout import layout, layout_size
-from teenycli.ptx.model import (
-    Code,
-    Function,
-    Init,
-    Mem,
-    Module,
-    Op,
-    Operand,
-    Pair,
-    Reg,
-    Register,
-    Space,
-    Special,
-    Symbol,
-    SymbolInit,
-    Table,
-    Variable,
-    Vec,
-)
+from teenycli.ptx.model import Function, Init, Module, Space, SymbolInit, Variable
 
 #: Most instructions a kernel may have after inlining.
 INLINE_LIMIT = 400_000
@@ -429,9 +412,7 @@ class _Builder:
             if isinstance(actual, Symbol) and isinstance(actual.target, Variable) and formal.space is Space.PARAM:
                 scope.formals[id(formal)] = (inst.scope, actual.target)
                 continue
-            inner: Reg | Placed = (
-                scope.place(formal) if formal.space is Space.PARAM else Reg(registers[formal.name])
-            )
+            inner: Reg | Placed = scope.place(formal) if formal.space is Space.PARAM else Reg(registers[formal.name])
             outer: Operand | Placed = actual
             if isinstance(actual, Symbol) and isinstance(actual.target, Variable):
                 outer = inst.scope.place(actual.target)

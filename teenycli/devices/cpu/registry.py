@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from teenycli.ptx.code import Op
 from teenycli.ptx.isa import Form
-from teenycli.ptx.model import Op
 
 if TYPE_CHECKING:
     from teenycli.devices.cpu.lower import Lowering

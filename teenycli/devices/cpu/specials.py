@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from teenycli.devices.cpu.unsupported import unsupported
 from teenycli.devices.cpu.value import Value, integer
-from teenycli.ptx.model import Special
+from teenycli.ptx.code import Special
 
 if TYPE_CHECKING:
     from teenycli.devices.cpu.lower import Lowering

@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from teenycli.devices.cpu.flow import Flow
 from teenycli.devices.cpu.program import Cell, Handover, Inst, Scope, cells_written
-from teenycli.ptx.model import Int, Operand, Reg, Special, Symbol
+from teenycli.ptx.code import Operand, Reg, Special, Symbol
+from teenycli.ptx.model import Int
 
 #: Definitions looked at for one question, at most: chains are short where a guess is worth anything.
 _DEPTH = 40

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from teenycli.errors import Place, TeenyError
 from teenycli.exits import Exit
-from teenycli.ptx.model import Module, Op
+from teenycli.ptx.code import Op
+from teenycli.ptx.model import Module
 
 
 def place_of(module: Module, op: Op | None) -> Place:

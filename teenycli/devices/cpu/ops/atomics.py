@@ -14,7 +14,7 @@ from teenycli.devices.cpu.ops.memory import access_of, address_of, addresses, jo
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import Mods, lowers
 from teenycli.devices.cpu.value import Unit, Value, Writer, integer
-from teenycli.ptx.model import Mem
+from teenycli.ptx.code import Mem
 
 #: Operations that are one LLVM instruction on memory, for integers.
 _DIRECT = {"add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg", "inc": "uinc_wrap",

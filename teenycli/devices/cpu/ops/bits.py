@@ -7,7 +7,8 @@ from teenycli.devices.cpu.ops.integers import kind_of, sources
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import lowers, typed
 from teenycli.devices.cpu.value import Value, integer
-from teenycli.ptx.model import Int, Pair
+from teenycli.ptx.code import Pair
+from teenycli.ptx.model import Int
 
 _is_pred = typed("pred")
 _is_bits = typed("b16", "b32", "b64")

@@ -9,7 +9,7 @@ from teenycli.devices.cpu.ops.integers import halves, pack
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import lowers
 from teenycli.devices.cpu.value import Value, constant_of_bits, integer
-from teenycli.ptx.model import Operand, Pair, Reg
+from teenycli.ptx.code import Operand, Pair, Reg
 
 _INT = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "lo": "lt", "ls": "le", "hi": "gt",
         "hs": "ge"}  # fmt: skip

@@ -26,7 +26,8 @@ from teenycli.devices.cpu.registry import Mods, lowers
 from teenycli.devices.cpu.value import BITS, Value, integer
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
-from teenycli.ptx.model import TYPE_SIZES, Mem, Op, Reg, Variable
+from teenycli.ptx.code import Mem, Op, Reg
+from teenycli.ptx.model import TYPE_SIZES, Variable
 
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _ENTRY_SIZE = sizeof(Entry)
@@ -504,9 +505,7 @@ def _store_lanes(x: Lowering, access: Access, base: Value, values: list[Value]) 
             _store_part(x, access, group, lanes, pieces, mine, part)
 
 
-def _store_part(
-    x: Lowering, access: Access, group: Group, lanes: str, pieces: list[str], mask: str, part: int
-) -> None:
+def _store_part(x: Lowering, access: Access, group: Group, lanes: str, pieces: list[str], mask: str, part: int) -> None:
     w, g = x.w, x.unit.group
     ok, host = group.tests[part]
     if not x.unit.masked:
@@ -543,9 +542,7 @@ def _store_row(x: Lowering, access: Access, pointer: str, pieces: list[str], mas
         lanes = w.assign(f"shufflevector <{g} x i1> {lanes}, <{g} x i1> poison, <{width} x i32> <{order}>")
     name = f"llvm.masked.store.v{width}{kind}.p0"
     x.unit.declare(name, "void", [f"<{width} x {kind}>", "ptr", f"<{width} x i1>"])
-    w.line(
-        f"call void @{name}(<{width} x {kind}> {whole}, ptr align {access.size} {pointer}, <{width} x i1> {lanes})"
-    )
+    w.line(f"call void @{name}(<{width} x {kind}> {whole}, ptr align {access.size} {pointer}, <{width} x i1> {lanes})")
 
 
 def _scatter(x: Lowering, access: Access, lanes: str, pieces: list[str], mask: str, part: int) -> None:
@@ -616,7 +613,6 @@ def _mapa(x: Lowering, inst: Inst) -> None:
 @lowers("getctarank")
 def _getctarank(x: Lowering, inst: Inst) -> None:
     x.write(inst.op.operands[0], integer("i32", 0))
-
 
 
 # --- calls -----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import lowers
 from teenycli.devices.cpu.unsupported import unsupported
 from teenycli.devices.cpu.value import BITS, Value, integer
-from teenycli.ptx.model import Function, Operand, Reg, Symbol, Vec
+from teenycli.ptx.code import Operand, Reg, Symbol, Vec
+from teenycli.ptx.model import Function
 
 
 @lowers("mov")

@@ -6,7 +6,8 @@ from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import lowers
 from teenycli.devices.cpu.value import Value, floating, integer
-from teenycli.ptx.model import Int, Operand, Pair
+from teenycli.ptx.code import Operand, Pair
+from teenycli.ptx.model import Int
 
 #: A vector must hold a warp of 32 lanes where one of these occurs.
 WARP_WIDE = frozenset({"shfl", "vote", "match", "redux", "activemask", "elect"})
@@ -48,8 +49,7 @@ define internal {kind} @{name}({kind} %v, {lanes} %from) alwaysinline #0 {{
             [f"<{w.width} x ptr>", f"<{w.width} x i1>", kind],
         )
     text = w.assign(
-        f"call {w.vector(value.type)} @{name}({w.vector(value.type)} {value.text}, "
-        f"{w.vector('i32')} {w.lanes(source)})"
+        f"call {w.vector(value.type)} @{name}({w.vector(value.type)} {value.text}, {w.vector('i32')} {w.lanes(source)})"
     )
     return Value(value.type, text, False)
 
