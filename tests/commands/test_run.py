@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.commands.teeny import ROOT, Teeny, manifest, samples
+
+pytestmark = pytest.mark.device
+
+SAMPLES = samples()
+OPS = ROOT / "ops.toml"
+VECTOR_ADD = SAMPLES["vector_add_cuda"]["ptx"]
+CPU = ("--device", "cpu")
+
+
+class TestSamples:
+    @pytest.mark.parametrize("name", SAMPLES)
+    def test_every_case_matches_its_reference(self, teeny: Teeny, name: str) -> None:
+        done = teeny("run", name, "-m", OPS, "--case", "all", "--json", *CPU)
+        assert done.code == 0, done.err
+        document = done.json
+        compared = document["compare"]
+        assert len(compared) == len(document["launches"]) == len(SAMPLES[name]["cases"]) + 1
+        assert all(one["ok"] and one["mismatches"] == 0 and one["unwritten"] == 0 for one in compared)
+        assert not any(one["zeros_pass"] for one in compared)
+
+    def test_the_second_run_takes_its_code_from_the_cache(
+        self, teeny: Teeny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TEENY_CACHE_DIR", str(tmp_path / "cache"))
+        runs = [teeny("run", "softmax_triton", "-m", OPS, "--json", *CPU).json for _ in range(2)]
+        assert [run["compile"]["cached"] for run in runs] == [False, True]
+        assert runs[0]["outputs"] == runs[1]["outputs"]
+
+    def test_json_has_every_key_of_the_design(self, teeny: Teeny) -> None:
+        document = teeny("run", "vector_add_triton", "-m", OPS, "--json", *CPU).json
+        assert {"device", "compile", "launches", "outputs", "compare"} <= document.keys()
+        assert document["device"] == "cpu"
+        (launch,) = document["launches"]
+        assert {"op", "case", "entry", "index", "grid", "block", "cluster", "shared", "args", "ms"} <= launch.keys()
+        assert (launch["grid"], launch["block"], launch["case"]) == ([4, 1, 1], [128, 1, 1], {"N": 4096})
+        assert [(a["name"], a["kind"], a["size"], a["offset"]) for a in launch["args"]][:4] == [
+            ("x", "ptr", 8, 0), ("y", "ptr", 8, 8), ("out", "ptr", 8, 16), ("N", "i32", 4, 24),
+        ]  # fmt: skip
+        assert launch["args"][3]["value"] == 4096
+        (output,) = document["outputs"]
+        assert {"op", "case", "name", "dtype", "shape", "min", "max", "mean", "nan", "inf", "sha256"} <= output.keys()
+        (compared,) = document["compare"]
+        assert {"op", "case", "name", "ok", "max_abs", "max_rel", "max_ulp", "mismatches", "first"} <= compared.keys()
+
+    def test_the_launch_table_names_everything(self, teeny: Teeny) -> None:
+        done = teeny("run", "softmax_triton", "-m", OPS, *CPU)
+        for word in ("softmax", "64 x 1 x 1", "128 x 1 x 1", "16 bytes dynamic", "x.row_stride", "f32[64, 512]",
+                     "128 KiB", "hidden", "ok"):  # fmt: skip
+            assert word in done.out
+        assert done.err == ""
+
+    def test_auto_says_what_it_took(self, teeny: Teeny) -> None:
+        assert "running on" in teeny("run", "vector_add_cuda", "-m", OPS).err
+
+
+class TestMismatch:
+    def test_swapped_inputs_of_a_wrong_reference_fail(self, teeny: Teeny, tmp_path: Path) -> None:
+        op = {**SAMPLES["vector_add_cuda"], "reference": "x - y"}
+        done = teeny("run", "it", "-m", manifest(tmp_path, it=op), "--json", *CPU)
+        assert done.code == 1
+        (one,) = done.json["compare"]
+        assert not one["ok"]
+        assert one["mismatches"] > 4000
+        assert one["first"] == [0]
+
+    def test_what_no_thread_wrote_is_counted(self, teeny: Teeny, tmp_path: Path) -> None:
+        op = {**SAMPLES["vector_add_cuda"], "grid": ["cdiv(N, BLOCK) - 1"]}
+        done = teeny("run", "it", "-m", manifest(tmp_path, it=op), "--json", *CPU)
+        assert (done.code, done.json["compare"][0]["unwritten"]) == (1, 256)
+
+    def test_expect(self, teeny: Teeny, tmp_path: Path) -> None:
+        assert teeny("run", "vector_add_cuda", "-m", OPS, "--save", "out=a.npy", *CPU).code == 0
+        np.save(tmp_path / "b.npy", np.load(tmp_path / "a.npy") + np.float32(0.5))
+        run = ("run", "vector_add_cuda", "-m", OPS, *CPU)
+        assert teeny(*run, "--expect", "out=@a.npy").code == 0
+        assert teeny(*run, "--expect", "out=@b.npy").code == 1
+        assert teeny(*run, "--expect", "out=@b.npy", "--atol", "0.6").code == 0
+        assert teeny(*run, "--seed", "1", "--expect", "out=@a.npy").code == 1
+
+
+class TestChecksFirst:
+    OP = {**SAMPLES["vector_add_cuda"], "block": [512]}
+
+    def test_an_error_stops_the_launch(self, teeny: Teeny, tmp_path: Path) -> None:
+        done = teeny("run", "it", "-m", manifest(tmp_path, it=self.OP), *CPU)
+        assert (done.code, done.out) == (1, "")
+        assert "block-too-large" in done.err
+
+    def test_unless_no_check(self, teeny: Teeny, tmp_path: Path) -> None:
+        done = teeny("run", "it", "-m", manifest(tmp_path, it=self.OP), "--no-check", *CPU)
+        assert done.code == 0
+
+    @pytest.mark.parametrize("args", [["ptr x", "ptr y", "ptr out"], ["ptr x", "ptr y", "ptr out", "i64 N"]])
+    def test_but_a_launch_that_cannot_be_laid_out_stays_stopped(
+        self, teeny: Teeny, tmp_path: Path, args: list[str]
+    ) -> None:
+        path = manifest(tmp_path, it={**SAMPLES["vector_add_cuda"], "args": args})
+        assert teeny("run", "it", "-m", path, "--no-check", *CPU).code == 1
+
+
+class TestAdhoc:
+    ARGS = ("--ptx", VECTOR_ADD, "--grid", "4", "--block", "256", *CPU)
+    BUFFERS = ("-a", "x=f32[1000]:arange", "-a", "y=f32[1000]:2", "-a", "out=f32[1000]")
+
+    def test_buffers_that_changed_are_shown(self, teeny: Teeny) -> None:
+        document = teeny("run", *self.ARGS, *self.BUFFERS, "-a", "n=i32:1000", "--json").json
+        (out,) = document["outputs"]
+        assert (out["name"], out["min"], out["max"]) == ("out", 2.0, 1001.0)
+
+    def test_save_and_expect(self, teeny: Teeny, tmp_path: Path) -> None:
+        np.save(tmp_path / "want.npy", np.arange(1000, dtype=np.float32) + 2)
+        run = ("run", *self.ARGS, *self.BUFFERS, "-a", "n=i32:1000")
+        done = teeny(*run, "--expect", "out=@want.npy", "--save", "out=o.npz", "--save", "x=x.bin")
+        assert done.code == 0, done.err
+        assert np.array_equal(np.load(tmp_path / "o.npz")["out"], np.load(tmp_path / "want.npy"))
+        assert np.array_equal(np.fromfile(tmp_path / "x.bin", np.float32), np.arange(1000))
+
+    def test_an_argument_too_few(self, teeny: Teeny) -> None:
+        done = teeny("run", *self.ARGS, *self.BUFFERS)
+        assert (done.code, "argument-count" in done.err) == (1, True)
+
+    @pytest.mark.parametrize(
+        ("extra", "word"),
+        [
+            (("-a", "n=i32:x"), "no number"), (("-a", "n=1000"), "say its type"), (("-a", "n=q32:1"), "no argument"),
+            (("-a", "z=f32[abc]"), "abc"), (("-a", "n=i32:3000000000"), "does not fit"), (("op",), "not both"),
+            (("--dim", "N=3"), "without --ptx"), (("--case", "all"), "without --ptx"), (("-a", "=3"), "NAME=SPEC"),
+            (("--grid", "4,4,4,4"), "grid"), (("--shared", "lots"), "lots"), (("--hidden", "3"), "3"),
+        ],
+    )  # fmt: skip
+    def test_bad_options(self, teeny: Teeny, extra: tuple[str, ...], word: str) -> None:
+        done = teeny("run", *self.ARGS, *self.BUFFERS, *extra)
+        assert done.code == 2
+        assert word in done.err
+
+    def test_out_of_bounds_names_buffer_thread_and_line(self, teeny: Teeny) -> None:
+        args = ("-a", "x=f32[1000]", "-a", "y=f32[999]", "-a", "out=f32[1000]", "-a", "n=i32:1000")
+        done = teeny("run", *self.ARGS, *args)
+        assert done.code == 1
+        assert "out-of-bounds" in done.err
+        assert "'y'" in done.err
+        assert "vector_add.ptx" in done.err
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("change", "options", "code", "word"),
+        [
+            ({"ptx": "missing.ptx"}, (), 2, "file-not-found"), ({"ptx": "."}, (), 2, ".ptx"),
+            ({"gird": [1]}, (), 2, "did you mean 'grid'"), ({"dims": {}}, (), 2, "'N'"),
+            ({}, ("--dim", "N=0"), 2, "positive"), ({}, ("--dim", "N=-4"), 2, "positive"),
+            ({}, ("--dim", "N=many"), 2, "no integer"), ({}, ("--dim", "K=1"), 2, "'K'"),
+            ({}, ("--input", "x=@none.npy"), 2, "none.npy"), ({}, ("--input", "q=1"), 2, "'q'"),
+            ({}, ("--save", "out=no/such/dir/a.npy"), 2, "unwritable"), ({}, ("--save", "out=a.xyz"), 2, "a.xyz"),
+            ({}, ("--save", "q=a.npy"), 2, "'q'"), ({}, ("--case", "9"), 2, "no case 9"),
+            ({}, ("--case", "x"), 2, "'x'"), ({}, ("--device", "tpu"), 2, "tpu"),
+            ({"grid": [2**31]}, (), 1, "grid-limit"), ({"reference": "x + z"}, (), 2, "'z'"),
+            ({"reference": "refs:f"}, (), 2, "refs"), ({"reference": "x[:5]"}, (), 2, "shape"),
+            ({"args": ["ptr x", "ptr y", "ptr oot", "i32 N"]}, (), 2, "did you mean 'out'"),
+            ({"output": {"name": "out", "shape": ["N", "M"]}}, (), 2, "'M'"),
+            ({}, ("--timeout", "-1"), 2, "timeout"), ({}, ("--seed", "-1"), 2, "seed"),
+        ],
+    )  # fmt: skip
+    def test_is_named(
+        self, teeny: Teeny, tmp_path: Path, change: dict[str, Any], options: tuple[str, ...], code: int, word: str
+    ) -> None:
+        op = {**SAMPLES["vector_add_cuda"], **change}
+        device = () if "--device" in options else CPU
+        done = teeny("run", "it", "-m", manifest(tmp_path, it=op), *options, *device)
+        assert done.code == code, done.err
+        assert word in done.err
+        assert not list(tmp_path.glob("*.npy"))
+
+    @pytest.mark.parametrize("array", [np.zeros(5, np.float32), np.zeros((4096, 1), np.float32), np.zeros(4096, "U3")])
+    def test_an_input_file_that_does_not_fit(self, teeny: Teeny, tmp_path: Path, array: np.ndarray[Any, Any]) -> None:
+        np.save(tmp_path / "x.npy", array)
+        done = teeny("run", "vector_add_cuda", "-m", OPS, "--input", "x=x.npy", *CPU)
+        assert done.code in (1, 2)
+        assert "x.npy" in done.err
+
+    def test_a_gpu_that_is_not_there(self, teeny: Teeny, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+        done = teeny("run", "vector_add_cuda", "-m", OPS, "--device", "cuda:7")
+        assert done.code == 3
+        assert "no-device" in done.err or "no-cuda" in done.err
+
+    def test_an_instruction_that_the_device_lacks(self, teeny: Teeny, tmp_path: Path) -> None:
+        text = ".version 8.7\n.target sm_90a\n.address_size 64\n.entry k()\n{\nwgmma.fence.sync.aligned;\nret;\n}\n"
+        (tmp_path / "k.ptx").write_text(text)
+        done = teeny("run", "--ptx", "k.ptx", "--grid", "1", "--block", "128", *CPU)
+        assert done.code == 4
+        assert "k.ptx:6" in done.err
+        assert "wgmma.fence.sync.aligned" in done.err
+
+    def test_an_endless_loop_ends_in_time(self, teeny: Teeny, tmp_path: Path) -> None:
+        text = ".version 8.7\n.target sm_80\n.address_size 64\n.entry k()\n{\nL:\nbra L;\n}\n"
+        (tmp_path / "k.ptx").write_text(text)
+        done = teeny("run", "--ptx", "k.ptx", "--grid", "1", "--block", "32", "--timeout", "0.2", *CPU)
+        assert (done.code, "timeout" in done.err) == (1, True)
