@@ -1,6 +1,9 @@
 # Everything happens in .venv; each stamp in it says what has been installed already.
 VENV  := .venv
-PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3,$(shell command -v $(p) 2>/dev/null)))
+# The first that runs and is new enough: a name on the PATH may be a shim for nothing.
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$p && break; done)
 BIN   := $(VENV)/bin
 
 .PHONY: demo test slow lint types bench ptx corpus docs floors clean
@@ -22,7 +25,7 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 $(VENV)/.python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "teeny needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 2; }
+	@test -n "$(PYTHON)" || { echo "teeny needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 2; }
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "the venv module is missing (on Debian: apt install python3-venv)"; exit 2; }
 	@touch $@
 
