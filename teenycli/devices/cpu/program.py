@@ -312,7 +312,8 @@ class _Builder:
 
     def _continue(self, block: Block) -> None:
         """Fall into ``block`` and go on there."""
-        self._finish("jump", None, [block])
+        if self.current is not block:
+            self._finish("jump", None, [block])
         self.current = block
 
     def _op(self, op: Op, code: Code, scope: Scope, blocks: Mapping[str, Block], end: Block) -> None:
@@ -360,8 +361,7 @@ class _Builder:
             self._finish("suspend", inst, [after])
             if any(destinations(inst.op)):
                 after.steps.append(inst)
-        self._finish("jump", None, [after])
-        self.current = after
+        self._continue(after)
 
     # --- calls -----------------------------------------------------------------------------------------------
 
