@@ -44,6 +44,6 @@ def _grouped(rows: Iterable[CheckRow]) -> dict[tuple[str, tuple[Finding, ...]], 
 def _verdict(op: str, findings: tuple[Finding, ...], cases: list[CheckRow]) -> Line:
     dims = case(cases[0].case)
     more = f" and {count(len(cases) - 1, 'more case')}" if len(cases) > 1 else ""
-    where = f"  {visible(dims)}{more}" if dims or more else ""
+    where = f"  {dims}{more}" if dims or more else ""
     said = tally(findings) if findings else "ok"
     return line(Span(visible(op), "title"), Span(where, "dim"), ": ", Span(said, _VERDICTS[worst(findings)]))

@@ -62,14 +62,21 @@ class Surface:
     def show(self, page: Page) -> None:
         """Lay ``page`` out for this stream, and write it."""
         lines = list(lay_out(page, self.width))
-        if self.colour:
-            self._write(self._coloured(lines))
-        elif lines:
-            self._write("\n".join(map(plain, lines)) + "\n")
+        if lines:
+            self.write(self._coloured(lines) if self.colour else "\n".join(map(plain, lines)) + "\n")
 
     def write(self, text: str) -> None:
-        """Write ``text`` as it is, newline included."""
-        self._write(text)
+        """Write ``text`` as it is, newline included.
+
+        Raises TeenyError ``unwritable-path`` when the stream takes no more for any reason but a reader that has gone.
+        """
+        if self.gone:
+            return
+        try:
+            self.stream.write(_encodable(text, getattr(self.stream, "encoding", None) or "utf-8"))
+            self.stream.flush()
+        except OSError as error:
+            self._lose(error)
 
     def _coloured(self, lines: list[Line]) -> str:
         from rich.console import Console as RichConsole
@@ -83,15 +90,6 @@ class Surface:
                               legacy_windows=False, highlight=False, markup=False, emoji=False)  # fmt: skip
         painter.print(text, soft_wrap=True)
         return buffer.getvalue()
-
-    def _write(self, text: str) -> None:
-        if self.gone:
-            return
-        try:
-            self.stream.write(_encodable(text, getattr(self.stream, "encoding", None) or "utf-8"))
-            self.stream.flush()
-        except OSError as error:
-            self._lose(error)
 
     def _lose(self, error: OSError) -> None:
         """Stop writing: in silence when the reader has gone, else with an error (a full disk)."""
@@ -156,9 +154,17 @@ def _surface(stream: TextIO | None, colour: str, environ: Mapping[str, str]) -> 
     if stream is None:  # closed by whoever started the process
         return Surface(io.StringIO(), tty=False, colour=False, width=None)
     tty = stream.isatty()
-    return Surface(
-        stream, tty=tty, colour=wants_colour(colour, tty, environ), width=_width(stream, environ) if tty else None
-    )
+    coloured = wants_colour(colour, tty, environ) and not (tty and _is_legacy_windows())
+    return Surface(stream, tty=tty, colour=coloured, width=_width(stream, environ) if tty else None)
+
+
+def _is_legacy_windows() -> bool:
+    """Whether the terminal is a Windows console that would show escape sequences as they are."""
+    if os.name != "nt":
+        return False
+    from rich.console import detect_legacy_windows
+
+    return detect_legacy_windows()
 
 
 def _width(stream: TextIO, environ: Mapping[str, str]) -> int:

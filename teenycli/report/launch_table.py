@@ -64,11 +64,8 @@ def _geometry(plan: Plan, launch: Launch, shared_static: int) -> Iterator[tuple[
     yield "block", _meaning(triple(launch.block), f"{threads}; {launch.threads * launch.ctas:,} threads in all")
     if launch.cluster != (1, 1, 1):
         yield "cluster", _meaning(triple(launch.cluster), f" = {count(math.prod(launch.cluster), 'CTA')}")
-    if shared_static or launch.shared:
-        shared = f"{size(shared_static)} static + {size(launch.shared)} dynamic"
-        yield "shared", _meaning(shared, " memory of each CTA")
-    else:
-        yield "shared", "none"
+    shared = [f"{size(n)} {what}" for n, what in ((shared_static, "static"), (launch.shared, "dynamic")) if n]
+    yield "shared", _meaning(" + ".join(shared), " memory for each CTA") if shared else "none"
     if launch.cooperative:
         yield "cooperative", "all CTAs are resident at once, for grid-wide barriers"
 

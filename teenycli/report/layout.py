@@ -41,7 +41,6 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     indent: int = 2
     heads: int = 2
-    header: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +113,8 @@ def _fields(fields: Fields, width: int | None) -> Iterator[Line]:
 def _table(table: Table, width: int | None) -> Iterator[Line]:
     cells = [[_spans(cell) for cell in row] for row in table.rows]
     titles = [line(Span(column.title, "label")) for column in table.columns]
-    shown = [titles, *cells] if table.header else cells
-    widths = [max(length(row[i]) for row in shown) for i in range(len(titles))] if shown else []
+    shown = [titles, *cells]
+    widths = [max(length(row[i]) for row in shown) for i in range(len(titles))]
     fixed = table.indent + sum(widths[:-1]) + _GAP * (len(widths) - 1)
     if width is None or fixed + widths[-1] <= width:
         last = None
@@ -130,12 +129,13 @@ def _table(table: Table, width: int | None) -> Iterator[Line]:
 
 def _row(table: Table, row: list[Line], widths: list[int], fixed: int, last: int | None) -> Iterator[Line]:
     """One row; its last cell folded to ``last`` columns, which begin at column ``fixed``."""
-    parts: list[Line] = [line(" " * table.indent)]
-    for column, cell, width in zip(table.columns[:-1], row, widths, strict=False):
-        parts.append(line(padded(cell, width, column.right), " " * _GAP))
-    final = row[-1] if last is not None else padded(row[-1], widths[-1], True) if table.columns[-1].right else row[-1]
-    first, *rest = [final] if last is None else fold(final, last)
-    yield trimmed(line(*parts, first))
+    filled = [
+        padded(cell, width, column.right) if column.right or place < len(row) - 1 else cell
+        for place, (column, cell, width) in enumerate(zip(table.columns, row, widths, strict=True))
+    ]
+    first, *rest = [filled[-1]] if last is None else fold(row[-1], last)
+    gap = " " * _GAP
+    yield trimmed(line(" " * table.indent, *(part for cell in filled[:-1] for part in (cell, gap)), first))
     yield from (line(" " * fixed, part) for part in rest)
 
 

@@ -1,9 +1,11 @@
-"""Numbers, sizes, times and shapes in words. Imports nothing of ours."""
+"""Numbers, sizes, times and shapes in words. May import ``report.text``."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+
+from teenycli.report.text import visible
 
 Number = int | float
 
@@ -77,4 +79,4 @@ def triple(dims: Sequence[int]) -> str:
 
 def case(dims: Mapping[str, Number]) -> str:
     """``B=2, A=8400``."""
-    return ", ".join(f"{name}={exact(value)}" for name, value in dims.items())
+    return ", ".join(f"{visible(name)}={exact(value)}" for name, value in dims.items())

@@ -20,6 +20,7 @@ from teenycli.dtypes import DType, Kind
 from teenycli.errors import TeenyError
 from teenycli.tensors.convert import (
     Array,
+    Number,
     below_one,
     check_size,
     chunks,
@@ -52,7 +53,6 @@ class Expression:
     text: str
 
 
-Number = int | float
 Init = Generator | Number | FileRef | Expression
 
 _NO_NAMES: Mapping[str, Value] = MappingProxyType({})
@@ -124,7 +124,9 @@ def constant(value: Number, dtype: DType) -> Array:
     if out is None:
         # Python refuses to write out an integer of thousands of digits.
         shown = f"of {value.bit_length()} bits" if isinstance(value, int) and value.bit_length() > 128 else value
-        raise TeenyError("value-out-of-range", f"the value is {shown}, which {describe_range(dtype)}")
+        vanishes = dtype.is_float and abs(value) < 1
+        reason = f"{dtype} would round to 0" if vanishes else describe_range(dtype)
+        raise TeenyError("value-out-of-range", f"the value is {shown}, which {reason}")
     return out
 
 
@@ -156,7 +158,8 @@ def _expression(text: str, dtype: DType, shape: tuple[int, ...], names: Mapping[
     if value.shape not in (shape, ()):
         message = f"{what}: its shape is {format_shape(value.shape)}, not {format_shape(shape)}"
         raise TeenyError("array-shape", message)
-    return np.full(shape, convert(value, dtype, what), numpy_dtype(dtype))
+    out = convert(value, dtype, what)
+    return out if out.shape == shape else np.full(shape, out, out.dtype)
 
 
 # --- generators --------------------------------------------------------------------------------------------------
@@ -196,7 +199,7 @@ def _random(out: Array, dtype: DType, name: str, seed: int) -> None:
     """Floats uniform in [-1, 1), drawn as doubles; integers in [0, 100), drawn as int64; bool 0 or 1."""
     if seed < 0:
         raise TeenyError("negative-seed", f"the seed is {seed}; it must be 0 or more")
-    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    rng = np.random.default_rng([seed, zlib.crc32(name.encode(errors="surrogatepass"))])
     flat, top = out.reshape(-1), round_to(np.array(below_one(dtype)), dtype) if dtype.is_float else 0
     # Drawing piece by piece gives the same numbers as drawing all at once.
     for part in chunks(flat.size):

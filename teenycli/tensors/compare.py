@@ -17,7 +17,9 @@ from teenycli.dtypes import DType, Kind
 from teenycli.errors import TeenyError
 from teenycli.tensors.convert import (
     Array,
+    Bools,
     Doubles,
+    Number,
     chunks,
     contiguous,
     convert,
@@ -27,9 +29,6 @@ from teenycli.tensors.convert import (
     round_to,
     widen,
 )
-
-Bools = npt.NDArray[np.bool_]
-Number = int | float
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from teenycli.errors import TeenyError
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Number = int | float
 
 _SMALL_FLOATS = {"bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
 _LETTERS = {Kind.INT: "i", Kind.UINT: "u", Kind.FLOAT: "f", Kind.PTR: "u"}
@@ -55,7 +57,7 @@ def check_size(nbytes: int, what: str) -> None:
 
     Systems that promise more memory than they have would end the process instead of refusing.
     """
-    if not hasattr(os, "sysconf"):
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
         return
     held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if nbytes > held:
@@ -89,7 +91,7 @@ def round_to(values: Array, dtype: DType) -> Array:
     What is too large becomes inf, or NaN in e4m3, which has no inf.
     """
     with np.errstate(all="ignore"):
-        if dtype.name in _SMALL_FLOATS and values.dtype.itemsize > 4:
+        if dtype.name in _SMALL_FLOATS and (values.dtype.itemsize > 4 or values.dtype.kind in "iu"):
             values = _to_single_odd(values.astype(np.float64))
         return values.astype(numpy_dtype(dtype))
 
@@ -97,7 +99,7 @@ def round_to(values: Array, dtype: DType) -> Array:
 def _to_single_odd(values: Doubles) -> npt.NDArray[np.float32]:
     """Doubles as singles, rounded to odd: a second rounding to a narrower type then acts as if it were the only one.
 
-    ml_dtypes goes from double to its types by way of single, rounding to nearest twice.
+    ml_dtypes goes from doubles and integers to its types by way of single, rounding to nearest twice.
     """
     singles = values.astype(np.float32)
     widened = singles.astype(np.float64)
@@ -132,13 +134,13 @@ def index_of(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(flat, shape))
 
 
-def _convert_floats(piece: Array, dtype: DType) -> tuple[Array, npt.NDArray[np.bool_]]:
+def _convert_floats(piece: Array, dtype: DType) -> tuple[Array, Bools]:
     out = round_to(piece, dtype)
     before, after = widen(piece), widen(out)
     return out, np.where(np.isfinite(before), np.isfinite(after), np.isnan(before) | (before == after))
 
 
-def _convert_integers(piece: Array, dtype: DType) -> tuple[Array, npt.NDArray[np.bool_]]:
+def _convert_integers(piece: Array, dtype: DType) -> tuple[Array, Bools]:
     low, high = dtype.int_range()
     if piece.dtype.kind not in "biu":
         piece = widen(piece)
@@ -150,7 +152,7 @@ def _convert_integers(piece: Array, dtype: DType) -> tuple[Array, npt.NDArray[np
         return np.where(kept, piece, 0).astype(numpy_dtype(dtype)), kept
 
 
-def _at_least(piece: Array, bound: int) -> npt.NDArray[np.bool_]:
+def _at_least(piece: Array, bound: int) -> Bools:
     """``piece >= bound`` for integers, where ``bound`` may lie outside their type."""
     if piece.dtype.kind == "b":
         piece = piece.view(np.uint8)

@@ -12,7 +12,6 @@ import ast
 import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -78,8 +77,7 @@ def evaluate(text: str, names: Mapping[str, Value], where: Place | None = None) 
 
     A name of ``names`` goes before numpy's of the same spelling. Arrays are handed to the expression as they are,
     and never written to. Raises TeenyError: ``expression-syntax``, ``unknown-name``, ``unknown-attribute``,
-    ``expression-failed`` when numpy or arithmetic refuses, ``array-too-large``. With a ``where``, errors are placed
-    there, with the column within ``text``; without one the message quotes ``text``, and the place is the caller's.
+    ``expression-failed`` when numpy or arithmetic refuses, ``array-too-large``; their place is ``where``.
     """
     return _Evaluator(text, names, where).run()
 
@@ -88,7 +86,7 @@ class _Evaluator:
     """One evaluation of one text."""
 
     def __init__(self, text: str, names: Mapping[str, Value], where: Place | None) -> None:
-        self.text = text
+        self.text = " ".join(text.split("\n")).strip()
         self.names = names
         self.where = where
         self.locals: list[dict[str, Any]] = []
@@ -112,37 +110,29 @@ class _Evaluator:
         return np.asarray(value) if isinstance(value, np.generic) else value
 
     def parse(self) -> ast.expr:
-        text = self.text.strip()
-        if not text or len(text) > _TEXT_LIMIT:
-            reason = f"it is longer than {_TEXT_LIMIT:,} characters" if text else "it is empty"
-            raise TeenyError("expression-syntax", f"the expression cannot be read: {reason}", where=self.where)
+        if not self.text or len(self.text) > _TEXT_LIMIT:
+            reason = f"it is longer than {_TEXT_LIMIT:,} characters" if self.text else "it is empty"
+            self.fail(None, "expression-syntax", f"cannot read the expression: {reason}")
+        if "#" in self.text:
+            # On one line, a comment would swallow what follows it.
+            self.fail(None, "expression-syntax", "'#' cannot stand in an expression")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return ast.parse(text, mode="eval").body
+                return ast.parse(self.text, mode="eval").body
         except SyntaxError as error:
-            self.fail_at(error.lineno or 1, error.offset or 1, "expression-syntax", f"it cannot be read: {error.msg}")
+            self.fail(None, "expression-syntax", f"cannot read the expression: {error.msg}")
         except (ValueError, MemoryError, RecursionError) as error:
-            self.fail_at(1, 1, "expression-syntax", f"it cannot be read: {error}")
+            self.fail(None, "expression-syntax", f"cannot read the expression: {error}")
 
-    def fail(self, node: ast.AST | None, id: str, message: str, hint: str | None = None) -> NoReturn:
-        """Stop, with the place of ``node`` in the text."""
-        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
-        # Python counts a node's columns in bytes of UTF-8.
-        before = self.line(line).encode(errors="replace")[:column].decode(errors="replace")
-        self.fail_at(line, len(before) + 1, id, message, hint)
-
-    def fail_at(self, line: int, column: int, id: str, message: str, hint: str | None = None) -> NoReturn:
-        where = self.where
-        if where is None:
-            message = f"{message}, in '{self.text.strip()[:_SHOWN]}'"
-        else:
-            where = replace(where, text=self.line(line), column=column)
-        raise TeenyError(id, message, where=where, hint=hint) from None
-
-    def line(self, number: int) -> str:
-        lines = self.text.strip().split("\n")
-        return lines[min(number, len(lines)) - 1]
+    def fail(self, node: ast.expr | None, id: str, message: str, hint: str | None = None) -> NoReturn:
+        """Stop, quoting the text, or of a long one the part that ``node`` stands for."""
+        text = self.text
+        if node is not None and len(text) > _SHOWN:
+            text = ast.get_source_segment(text, node) or text
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        message = f"{message}, in '{shown}'" if shown else message
+        raise TeenyError(id, message, where=self.where, hint=hint) from None
 
     # --- nodes
 

@@ -24,7 +24,7 @@ def _words(text: str) -> frozenset[str]:
 _NUMPY = _words("""
     absolute fabs sign sqrt cbrt square reciprocal exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2
     sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh sinc hypot deg2rad rad2deg
-    degrees radians floor ceil trunc rint fix around round fmod mod remainder floor_divide divide true_divide
+    degrees radians floor ceil trunc rint around round fmod mod remainder floor_divide divide true_divide
     add subtract multiply negative positive power float_power maximum minimum fmax fmin heaviside clip
     copysign nextafter spacing ldexp signbit isnan isinf isfinite isclose allclose nan_to_num interp gcd lcm
     where select logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor invert
@@ -33,20 +33,20 @@ _NUMPY = _words("""
     nansum nanprod nanmean nanstd nanvar nanmax nanmin nanargmax nanargmin
     cumsum cumprod nancumsum diff ediff1d histogram bincount digitize searchsorted unique convolve correlate
     sort argsort partition argpartition lexsort flatnonzero nonzero argwhere take take_along_axis compress choose
-    reshape ravel transpose swapaxes moveaxis rollaxis squeeze expand_dims broadcast_to broadcast_arrays
+    reshape ravel transpose swapaxes moveaxis squeeze expand_dims broadcast_to broadcast_arrays
     atleast_1d atleast_2d atleast_3d concatenate stack vstack hstack dstack column_stack split array_split
     hsplit vsplit dsplit tile repeat pad roll rot90 flip fliplr flipud delete insert append
     diag diagflat diagonal tri tril triu trace tril_indices triu_indices
     dot vdot inner outer matmul tensordot einsum kron cross
     zeros ones full eye identity arange linspace logspace geomspace meshgrid indices unravel_index ravel_multi_index
-    zeros_like ones_like full_like array asarray copy real size shape ndim
+    zeros_like ones_like full_like array asarray copy size shape ndim
 """)
 
 #: Longest ``range``, and most steps that an expression may take.
 STEPS = 1_000_000
 
 #: Attributes of an array that are values.
-ATTRIBUTES = frozenset({"T", "shape", "size", "ndim", "itemsize"})
+ATTRIBUTES = frozenset({"T", "shape", "size", "ndim"})
 
 #: Methods of an array. None changes the array it is called on.
 METHODS = _words("""

@@ -12,7 +12,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -177,7 +177,8 @@ def _importable(module: str, folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        sys.path.remove(root)
+        with suppress(ValueError):  # the user's code may have done it
+            sys.path.remove(root)
         for name in set(sys.modules) - before:
             if name.partition(".")[0] == top or _lies_in(getattr(sys.modules[name], "__file__", None), root):
                 del sys.modules[name]

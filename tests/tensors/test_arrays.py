@@ -8,8 +8,8 @@ import pytest
 
 from teenycli.dtypes import DTYPES
 from teenycli.errors import TeenyError
-from teenycli.tensors.arrays import Expression, Generator, Init, Number, fill, parse_init
-from teenycli.tensors.convert import Array, numpy_dtype, raw_bytes
+from teenycli.tensors.arrays import Expression, Generator, Init, fill, parse_init
+from teenycli.tensors.convert import Array, Number, numpy_dtype, raw_bytes
 from teenycli.tensors.files import FileRef
 
 pytestmark = pytest.mark.unit
@@ -109,6 +109,9 @@ class TestGenerators:
         assert not np.array_equal(made("random"), made("random", seed=1))
         assert np.array_equal(made("random"), made("random"))
 
+    def test_any_name_has_numbers_of_its_own(self) -> None:
+        assert made("random", buffer="\udc80").shape == (4,)
+
     def test_a_negative_seed_is_an_error(self) -> None:
         with pytest.raises(TeenyError, match="the seed is -1"):
             made("random", seed=-1)
@@ -143,13 +146,17 @@ class TestNumbers:
         ("value", "name"),
         [
             (256, "u8"), (-1, "u32"), (0.5, "i32"), ("nan", "i32"), ("inf", "u8"), (2, "bool"), (2**64, "u64"),
-            (1e300, "f32"), (70000, "f16"), (449 + 16, "e4m3"), ("inf", "e4m3"), (10**400, "f64"), (1e-50, "f32"),
+            (1e300, "f32"), (70000, "f16"), (449 + 16, "e4m3"), ("inf", "e4m3"), (10**400, "f64"),
         ],
     )  # fmt: skip
     def test_what_does_not_fit_is_an_error_with_both_sides(self, value: Number | str, name: str) -> None:
         with pytest.raises(TeenyError, match=f"which {name} cannot hold: it takes") as caught:
             made(value, name)
         assert caught.value.finding.id == "value-out-of-range"
+
+    def test_what_would_vanish_is_an_error(self) -> None:
+        with pytest.raises(TeenyError, match="the value is 1e-50, which f32 would round to 0"):
+            made(1e-50)
 
     def test_the_edges_fit(self) -> None:
         assert made(2**64 - 1, "u64").tolist() == [2**64 - 1] * 4

@@ -52,6 +52,12 @@ def test_rounding_from_double_is_done_once(name: str, fraction: int) -> None:
     assert round_to(-values, DTYPES[name]).astype(float).tolist() == [-1 - step, -1, -1]
 
 
+def test_rounding_from_integers_is_done_once() -> None:
+    # 2**22 is half a step of bf16 here; the 1, which a single has no room for, decides.
+    values = np.array([2**30 + 2**22 + 1, 2**30 + 2**22], np.int32)
+    assert round_to(values, DTYPES["bf16"]).astype(float).tolist() == [2**30 + 2**23, 2**30]
+
+
 @given(st.floats(allow_nan=False), st.sampled_from(["bf16", "e5m2"]))
 def test_rounding_gives_the_nearest_of_all_values(value: float, name: str) -> None:
     dtype = numpy_dtype(DTYPES[name])
