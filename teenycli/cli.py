@@ -10,7 +10,7 @@ from typing import NoReturn
 import click
 
 from teenycli import __version__
-from teenycli.errors import TeenyError, did_you_mean
+from teenycli.errors import Finding, TeenyError, did_you_mean
 from teenycli.exits import Exit
 
 #: Commands in the order in which the help lists them.
@@ -51,7 +51,8 @@ def run(args: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return _usage(error)
     except TeenyError as error:
-        return _fail(error)
+        _tell(error.finding)
+        return error.exit
     except (KeyboardInterrupt, click.Abort):
         print("interrupted", file=sys.stderr)
         return Exit.INTERRUPTED
@@ -62,20 +63,17 @@ def run(args: Sequence[str] | None = None) -> int:
 
 
 def _usage(error: click.ClickException) -> int:
-    from teenycli.errors import Finding
-    from teenycli.report.problems import problem_lines
-
     context = getattr(error, "ctx", None)
     hint = f"'{context.command_path} --help' lists the options" if context is not None else None
-    print("\n".join(problem_lines(Finding("usage", error.format_message(), hint=hint))), file=sys.stderr)
+    _tell(Finding("usage", error.format_message(), hint=hint))
     return Exit.UNUSABLE
 
 
-def _fail(error: TeenyError) -> int:
-    from teenycli.report.problems import problem_lines
+def _tell(finding: Finding) -> None:
+    from teenycli.report.console import Console
+    from teenycli.report.problems import problem
 
-    print("\n".join(problem_lines(error.finding)), file=sys.stderr)
-    return error.exit
+    Console.of_process().tell(*problem(finding))
 
 
 def _silence_stdout() -> None:

@@ -17,6 +17,7 @@ from teenycli.launch.plan import Plan
 from teenycli.manifest.load import Manifest, find_manifest, load_manifest, ptx_file
 from teenycli.manifest.spec import OpSpec
 from teenycli.ptx import Module, outline, read_source
+from teenycli.ptx.search import shared_memory
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,12 @@ class Judged:
     module: Module
     findings: tuple[Finding, ...]
     ignored: tuple[Finding, ...] = ()
+
+    @property
+    def shared_static(self) -> int:
+        """Static shared memory of the entry, in bytes of a CTA."""
+        entry = next(entry for entry in self.module.entries if entry.name == self.plan.entry)
+        return shared_memory(self.module, entry)[0]
 
     @property
     def errors(self) -> tuple[Finding, ...]:

@@ -6,7 +6,7 @@ May import the rooms below; numpy is here through ``tensors``, so commands impor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from teenycli.commands.cases import Judged
@@ -16,7 +16,6 @@ from teenycli.errors import TeenyError, did_you_mean
 from teenycli.launch.build import init_of
 from teenycli.launch.plan import Buffer, Plan
 from teenycli.manifest.spec import OpSpec
-from teenycli.ptx.search import shared_memory
 from teenycli.tensors.arrays import fill
 from teenycli.tensors.compare import Comparison, Summary, compare, summarize
 from teenycli.tensors.convert import Array, raw_bytes
@@ -41,12 +40,11 @@ class Output:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of one case gave; ``shared_static`` in bytes of a CTA."""
+    """What a run of one case gave."""
 
-    plan: Plan
+    judged: Judged
     execution: Execution
     outputs: tuple[Output, ...]
-    shared_static: int
 
 
 @dataclass(frozen=True)
@@ -83,8 +81,7 @@ def run_case(
     shown = [b for b in plan.buffers if b.name in execution.arrays and _is_shown(b, arrays, execution, wanted, adhoc)]
     references = _references(spec, plan, arrays, shown, expect)
     outputs = tuple(_output(spec, b, execution.arrays[b.name], references.get(b.name), expect, adhoc) for b in shown)
-    entry = next(entry for entry in judged.module.entries if entry.name == plan.entry)
-    return Outcome(plan, execution, outputs, shared_memory(judged.module, entry)[0])
+    return Outcome(judged, execution, outputs)
 
 
 def initial_arrays(spec: OpSpec, plan: Plan, seed: int) -> dict[str, Array]:
@@ -133,8 +130,9 @@ def _references(
     results = [buffer for buffer in shown if buffer.is_output]
     if spec.reference is not None and results:
         ordered = sorted(results, key=lambda buffer: _rank(spec, buffer))
+        called = [replace(buffer, name=name_of(buffer)) for buffer in ordered]
         values = evaluate_reference(
-            spec.reference, _namespace(plan, arrays), spec.folder, ordered, spec.origin.place("reference")
+            spec.reference, _namespace(plan, arrays), spec.folder, called, spec.origin.place("reference")
         )
         found.update({buffer.name: value for buffer, value in zip(ordered, values, strict=True)})
     for buffer in shown:

@@ -37,6 +37,8 @@ class Session:
         self.console = Console.of_process(options.color)
         self.module = module_of(request.spec)
         self.outcomes: list[Outcome] = []
+        #: The case that ended the run early, and why.
+        self.failed: tuple[Judged, TeenyError] | None = None
 
     def run(self) -> Exit:
         """Run it all; returns the exit code. Raises what makes a run impossible."""
@@ -49,16 +51,19 @@ class Session:
         device, reason = choose(self.options.device, self.module, judged[0].plan.entry)
         with _closing(device):
             self._tell_device(reason)
-            try:
-                for one in judged:
+            for one in judged:
+                try:
                     self.outcomes.append(self._run(device, one, expect, tuple(saves)))
-            except TeenyError as error:
-                if error.finding.id == "timeout" and device.name != "cpu":
-                    self._leave(error)
-                raise
-            self._save(saves)
-        self._show(device)
-        return self._verdict()
+                except TeenyError as error:
+                    self.failed = one, error
+                    break
+            if self.failed is None:
+                self._save(saves)
+            self._show(device)
+            code = self._verdict()
+            if self.failed is not None and self.failed[1].finding.id == "timeout" and device.name != "cpu":
+                _leave(code)
+        return code
 
     # --- before the launch ---
 
@@ -103,13 +108,6 @@ class Session:
             self.console.tell(*problem(finding))
         return outcome
 
-    def _leave(self, error: TeenyError) -> None:
-        """End the process at once: a GPU's kernel cannot be stopped, and an orderly end would wait for it."""
-        self.console.tell(*problem(error.finding))
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(error.exit)
-
     # --- after it ---
 
     def _save(self, files: dict[str, FileRef]) -> None:
@@ -120,24 +118,34 @@ class Session:
                 self.console.tell(f"saved {path}")
 
     def _show(self, device: Device) -> None:
-        runs = tuple(
+        runs = [
             RunRow(
-                outcome.plan,
+                outcome.judged.plan,
                 outcome.execution.launch_ms,
-                outcome.shared_static,
+                outcome.judged.shared_static,
                 tuple(out.summary for out in outcome.outputs),
                 tuple(Compared(out.name, out.comparison) for out in outcome.outputs if out.comparison is not None),
             )
             for outcome in self.outcomes
-        )
-        first = self.outcomes[0].execution
-        report = RunReport(device.name, device.description, first.compile_ms, first.cached, runs)
+        ]
+        error = None
+        if self.failed is not None:
+            judged, raised = self.failed
+            error = raised.finding
+            runs.append(RunRow(judged.plan, shared_static=judged.shared_static))
+        # Every case compiles, or takes from the cache, the same entry: the first tells which it was.
+        compile_ms = sum(outcome.execution.compile_ms for outcome in self.outcomes)
+        cached = bool(self.outcomes) and self.outcomes[0].execution.cached
+        report = RunReport(device.name, device.description, compile_ms, cached, tuple(runs), error)
         if self.options.as_json:
             self.console.document(run_document(report))
         elif not self.options.quiet:
             self.console.show(*run_page(report))
+        if error is not None:
+            self.console.tell(*problem(error))
 
     def _verdict(self) -> Exit:
+        """The exit code; a quiet run says here which outputs are wrong."""
         wrong = [
             (outcome, out)
             for outcome in self.outcomes
@@ -147,9 +155,11 @@ class Session:
         if self.options.quiet and not self.options.as_json:
             for outcome, out in wrong:
                 assert out.comparison is not None
-                message = f"{outcome.plan.op}: '{out.name}' differs from its reference in {out.comparison.mismatches:,}"
-                self.console.tell(*problem(Finding("mismatch", f"{message} of {out.comparison.count:,} elements")))
-        return Exit.FAILED if wrong else Exit.OK
+                share = f"{out.comparison.mismatches:,} of {out.comparison.count:,} elements"
+                message = f"{outcome.judged.plan.op}: '{out.name}' differs from its reference in {share}"
+                self.console.tell(*problem(Finding("mismatch", message)))
+        verdict = Exit.FAILED if wrong else Exit.OK
+        return verdict if self.failed is None else max(verdict, self.failed[1].exit)
 
 
 def _files(option: str, texts: dict[str, str]) -> dict[str, FileRef]:
@@ -161,6 +171,13 @@ def _files(option: str, texts: dict[str, str]) -> dict[str, FileRef]:
                              hint="files end in .npy, .npz, .bin (and .safetensors to read)")  # fmt: skip
         found[name] = file
     return found
+
+
+def _leave(code: Exit) -> None:
+    """End the process at once: a GPU's kernel cannot be stopped, and an orderly end would wait for it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 @contextmanager

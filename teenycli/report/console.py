@@ -12,15 +12,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
-import json
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from teenycli.errors import TeenyError
-from teenycli.report.layout import Item, Page, lay_out
-from teenycli.report.text import Line, plain
+
+if TYPE_CHECKING:  # a JSON document needs neither
+    from teenycli.report.layout import Item, Page
+    from teenycli.report.text import Line
 
 #: What a style looks like, in rich's words: sixteen colours, so that a terminal's own theme decides.
 STYLES: Mapping[str, str] = {
@@ -61,6 +62,9 @@ class Surface:
 
     def show(self, page: Page) -> None:
         """Lay ``page`` out for this stream, and write it."""
+        from teenycli.report.layout import lay_out
+        from teenycli.report.text import plain
+
         lines = list(lay_out(page, self.width))
         if lines:
             self.write(self._coloured(lines) if self.colour else "\n".join(map(plain, lines)) + "\n")
@@ -147,6 +151,8 @@ class Console:
 
     def document(self, document: Any) -> None:
         """A JSON document, to standard output. Numbers in it are finite (``jsonout`` sees to that)."""
+        import json
+
         self.out.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 

@@ -9,12 +9,11 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from teenycli.launch.plan import Address, Argument, Value
-from teenycli.report.problems import problem_document
-from teenycli.report.rows import CheckRow, EntryRow, FileRow, LaunchRow, RunReport
-
 if TYPE_CHECKING:
+    from teenycli.errors import Finding
+    from teenycli.launch.plan import Argument, Value
     from teenycli.ptx.usage import Usage
+    from teenycli.report.rows import CheckRow, EntryRow, FileRow, LaunchRow, RunReport
     from teenycli.tensors.compare import Comparison, Summary
 
 Json = dict[str, Any]
@@ -23,6 +22,18 @@ Json = dict[str, Any]
 def finite(value: float | None) -> float | str | None:
     """A number for JSON: one that is not finite as "nan", "inf" or "-inf", since JSON has no other way."""
     return value if value is None or isinstance(value, int) or math.isfinite(value) else str(float(value))
+
+
+def problem_document(finding: Finding) -> dict[str, str | None]:
+    """A finding for JSON: ``id``, ``severity``, ``message``, ``where``, ``hint``, ``note``."""
+    return {
+        "id": finding.id,
+        "severity": str(finding.severity),
+        "message": finding.message,
+        "where": str(finding.where) if finding.where is not None else None,
+        "hint": finding.hint,
+        "note": finding.note,
+    }
 
 
 def entries_document(files: Iterable[FileRow]) -> list[Json]:
@@ -123,6 +134,7 @@ def run_document(report: RunReport) -> Json:
     return {
         "device": report.device,
         "description": report.description,
+        "error": problem_document(report.error) if report.error else None,
         "compile": {"ms": finite(report.compile_ms), "cached": report.cached},
         "launches": [_launch(launch, run.shared_static) for run in report.runs for launch in run.launches],
         "outputs": [
@@ -179,6 +191,8 @@ def _value(argument: Argument) -> Any:
 
 
 def _scalar(value: Value) -> Any:
+    from teenycli.launch.plan import Address
+
     if isinstance(value, Address):
         return None if value.buffer is None else {"buffer": value.buffer, "offset": value.offset}
     return value.hex() if isinstance(value, bytes) else finite(value)

@@ -55,18 +55,6 @@ def tally(findings: Iterable[Finding]) -> str:
     return ", ".join(said) or "no problems"
 
 
-def problem_document(finding: Finding) -> dict[str, str | None]:
-    """A finding for JSON: ``id``, ``severity``, ``message``, ``where``, ``hint``, ``note``."""
-    return {
-        "id": finding.id,
-        "severity": str(finding.severity),
-        "message": finding.message,
-        "where": str(finding.where) if finding.where is not None else None,
-        "hint": finding.hint,
-        "note": finding.note,
-    }
-
-
 def worst(findings: Sequence[Finding]) -> Severity | None:
     """The severity of the gravest of ``findings``."""
     return next((severity for severity in Severity if any(f.severity is severity for f in findings)), None)

@@ -6,7 +6,7 @@ May import ``errors`` and, for types, ``launch.plan``, ``ptx`` and ``tensors``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from teenycli.errors import Finding
@@ -134,10 +134,12 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """All that a run did. ``description`` is the device's hardware in words."""
+    """All that a run did. ``description`` is the device's hardware in words; ``error`` is what ended the run early, in
+    its last case."""
 
     device: str
     description: str = ""
     compile_ms: float = 0.0
     cached: bool = False
-    runs: tuple[RunRow, ...] = field(default=())
+    runs: tuple[RunRow, ...] = ()
+    error: Finding | None = None

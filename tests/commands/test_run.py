@@ -206,3 +206,16 @@ class TestBadInput:
         (tmp_path / "k.ptx").write_text(text)
         done = teeny("run", "--ptx", "k.ptx", "--grid", "1", "--block", "32", "--timeout", "0.2", *CPU)
         assert (done.code, "timeout" in done.err) == (1, True)
+
+
+def test_a_fault_in_one_case_still_shows_the_launch_and_what_ran_before(teeny: Teeny, tmp_path: Path) -> None:
+    op = {**SAMPLES["vector_add_cuda"], "output": {"name": "out", "shape": ["min(N, 1000)"]}, "cases": [{"N": 2000}]}
+    op = {key: value for key, value in op.items() if key != "reference"} | {"dims": {"N": 1000}}
+    done = teeny("run", "it", "-m", manifest(tmp_path, it=op), "--case", "all", *CPU)
+    assert done.code == 1
+    assert "N=1000" in done.out
+    assert "N=2000" in done.out
+    assert "out-of-bounds" in done.err
+    document = teeny("run", "it", "-m", tmp_path / "ops.toml", "--case", "all", "--json", *CPU).json
+    assert document["error"]["id"] == "out-of-bounds"
+    assert [launch["ms"] is None for launch in document["launches"]] == [False, True]

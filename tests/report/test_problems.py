@@ -4,7 +4,8 @@ import pytest
 
 from teenycli.errors import Finding, Place, Severity, TeenyError
 from teenycli.report.console import Console
-from teenycli.report.problems import problem, problem_document, problem_line, problem_lines, tally, worst
+from teenycli.report.jsonout import problem_document
+from teenycli.report.problems import problem, problem_line, problem_lines, tally, worst
 from teenycli.report.text import plain
 
 pytestmark = pytest.mark.unit
