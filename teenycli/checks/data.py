@@ -31,7 +31,7 @@ def initial_data(subject: Subject) -> Iterator[Finding]:
         if not isinstance(init, FileRef):
             continue
         try:
-            fill(init, buffer.dtype, buffer.shape, buffer.name, 0, subject.folder)
+            fill(init, buffer.dtype, buffer.shape, buffer.name, 0, subject.spec.folder)
         except TeenyError as error:
             if error.finding.id not in _MISFITS:
                 raise

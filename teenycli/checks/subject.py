@@ -5,14 +5,13 @@ May import ``launch``, ``manifest``, ``ptx``, ``arch`` and ``errors``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from teenycli.arch import Limits, limits_of, parse_target
 from teenycli.errors import Place
 from teenycli.launch.plan import Argument, Launch, Plan
-from teenycli.manifest.spec import OpSpec, Origin
+from teenycli.manifest.spec import OpSpec
 from teenycli.ptx import code_of
 from teenycli.ptx.layout import Slot, layout
 from teenycli.ptx.model import Function, Module
@@ -22,22 +21,21 @@ from teenycli.ptx.usage import Usage, usage_of
 
 @dataclass
 class Subject:
-    """A launch to judge. ``sm`` is the architecture that offsets and limits are taken for; ``origin`` tells where the
-    op was written; paths of initial data start at ``folder``."""
+    """A launch to judge. ``sm`` is the architecture that offsets and limits are taken for; ``spec`` is the op
+    that the plan is of."""
 
     plan: Plan
     launch: Launch
     module: Module
     entry: Function
     sm: int
-    origin: Origin = field(default_factory=Origin)
-    folder: Path = Path()
+    spec: OpSpec
 
     @classmethod
     def of(cls, plan: Plan, launch: Launch, module: Module, spec: OpSpec) -> Subject:
         """The subject for the entry's own ``.target``."""
         entry = next(e for e in module.entries if e.name == launch.entry)
-        return cls(plan, launch, module, entry, parse_target(module.target).sm, spec.origin, spec.folder)
+        return cls(plan, launch, module, entry, parse_target(module.target).sm, spec)
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
@@ -74,7 +72,8 @@ class Subject:
 
     def key(self, name: str) -> Place:
         """The place of a key of the op: ``grid``, or of what a plan gives as ``source``."""
-        return self.origin.place(name.removeprefix(f"{self.origin.prefix}."))
+        origin = self.spec.origin
+        return origin.place(name.removeprefix(f"{origin.prefix}."))
 
     def declared(self, slot: Slot) -> str:
         """Where a parameter is declared, for a note."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from teenycli.commands.options import manifest_options, output_options
-from teenycli.errors import Severity, TeenyError
+from teenycli.errors import Finding, Place, Severity, TeenyError
 from teenycli.exits import Exit
 from teenycli.report.console import Console
 from teenycli.report.rows import CheckRow
@@ -49,6 +49,8 @@ def check(
         for row, exit_code in _check(found, name, overrides):
             rows.append(row)
             code = max(code, exit_code)
+    if not ops:
+        rows += [_not_read(name, place) for name, place in found.pipelines.items()]
     if as_json:
         from teenycli.report.jsonout import check_document
 
@@ -59,6 +61,11 @@ def check(
         shown = [row for row in rows if row.findings or row.error or not quiet]
         console.show(*check_page(shown, brief=not (console.out.tty or verbose)))
     return code
+
+
+def _not_read(pipeline: str, place: Place) -> CheckRow:
+    note = Finding("not-checked", "pipelines are neither checked nor run yet", Severity.NOTE, where=place)
+    return CheckRow(f"pipeline.{pipeline}", {}, (note,))
 
 
 def _check(manifest: Manifest, name: str, overrides: Overrides) -> Iterator[tuple[CheckRow, Exit]]:

@@ -115,7 +115,7 @@ def with_inits(plan: Plan, inits: Mapping[str, Init]) -> Plan:
 def _check_supported(spec: OpSpec, names: Namespace) -> None:
     """Raises TeenyError ``unsupported-key`` where the op asks for what no plan can say yet."""
     used = ["tensormaps"] if spec.tensormaps else []
-    used += [key for key in ("backward", "checkpoint") if getattr(spec, key) is not None]
+    used += ["checkpoint"] if spec.checkpoint is not None else []
     if spec.launches is not None and names.integer(spec.launches, "launches") != 1:
         used.append("launches")
     used += [f"args[{k}]" for k, arg in enumerate(spec.args) if arg.kind == "tensormap"]

@@ -8,7 +8,7 @@ May import ``errors`` and, in this room, everything.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from teenycli.errors import Place, TeenyError, did_you_mean
@@ -21,13 +21,14 @@ MANIFEST = "ops.toml"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A manifest read. ``errors`` holds what is wrong with each op that could not be decoded, by its name, and
-    with each table beside the ops by its path (``pipeline.mlp``)."""
+    """A manifest read. ``errors`` holds what is wrong with each op that could not be decoded, by its name.
+    ``pipelines`` has the places of the ``[pipeline.NAME]`` tables, which are not read yet, by their names."""
 
     path: Path
     folder: Path
     ops: Mapping[str, OpSpec]
     errors: Mapping[str, TeenyError]
+    pipelines: Mapping[str, Place] = field(default_factory=dict)
 
     def op(self, name: str) -> OpSpec:
         """The op called ``name``. Raises what is wrong with it, or TeenyError ``unknown-op``."""
@@ -35,6 +36,8 @@ class Manifest:
             return self.ops[name]
         if name in self.errors:
             raise self.errors[name]
+        if name in self.pipelines:
+            raise TeenyError("unsupported-key", "not supported yet: pipeline", where=self.pipelines[name])
         names = [*self.ops, *self.errors]
         hint = did_you_mean(name, names)
         if hint is None:
@@ -87,10 +90,8 @@ def load_manifest(path: Path) -> Manifest:
             ops[name] = decode_op(name, table, path.parent, origin)
         except TeenyError as error:
             errors[name] = error
-    for name in root.get("pipeline", {}):
-        key = join("pipeline", quote(name))
-        errors[key] = TeenyError("unsupported-key", "not supported yet: pipeline", where=whole.place(key))
-    return Manifest(path, path.parent, ops, errors)
+    pipelines = {name: whole.place(join("pipeline", quote(name))) for name in root.get("pipeline", {})}
+    return Manifest(path, path.parent, ops, errors, pipelines)
 
 
 def _unknown_table(key: str, value: object, whole: Origin) -> TeenyError:

@@ -256,7 +256,7 @@ def test_a_dim_without_a_value_names_where_it_is_used() -> None:
 @pytest.mark.parametrize(
     ("keys", "where"),
     [
-        ({"backward": {}}, "backward"), ({"tensormaps": {"d": {"of": "x"}}}, "tensormaps"),
+        ({"tensormaps": {"d": {"of": "x"}}}, "tensormaps"),
         ({"launches": 2}, "launches"), ({"checkpoint": "model.safetensors"}, "checkpoint"),
         ({"output": {"name": "y", "shape": [8], "row_elems": 7}}, "output.row_elems"),
         ({"outputs": [{"name": "y", "shape": [8], "row_stride": 8}]}, "outputs[0].row_stride"),

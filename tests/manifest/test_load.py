@@ -270,11 +270,13 @@ def test_an_op_that_is_no_table(tmp_path: Path) -> None:
     assert error(tmp_path, "[op]\nk = 3").id == "wrong-type"
 
 
-def test_pipelines_are_known_and_refused(tmp_path: Path) -> None:
+def test_pipelines_are_known_and_cannot_be_run_yet(tmp_path: Path) -> None:
     manifest = load(tmp_path, OP + '[pipeline.mlp]\nsteps = ["k"]\n')
     assert list(manifest.ops) == ["k"]
-    finding = manifest.errors["pipeline.mlp"].finding
-    assert (finding.id, finding.message) == ("unsupported-key", "not supported yet: pipeline")
+    assert [str(place) for place in manifest.pipelines.values()] == [f"{tmp_path / 'ops.toml'}:5: pipeline.mlp"]
+    with pytest.raises(TeenyError) as caught:
+        manifest.op("mlp")
+    assert (caught.value.finding.id, caught.value.finding.message) == ("unsupported-key", "not supported yet: pipeline")
 
 
 def test_finding_the_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
