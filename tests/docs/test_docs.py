@@ -1,0 +1,85 @@
+"""The documentation says what the tool does."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from teenycli.checks import RULES
+from teenycli.cli import COMMANDS, Commands, cli
+from tests.commands.teeny import ROOT, Teeny
+
+pytestmark = pytest.mark.docs
+
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def command(name: str) -> click.Command:
+    assert isinstance(cli, Commands)
+    found = cli.get_command(click.Context(cli), name)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_in_the_readme_and_explains_itself(name: str) -> None:
+    assert f"teeny {name}" in README
+    assert command(name).help
+    for param in command(name).params:
+        if isinstance(param, click.Option):
+            assert param.help, param.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_options_exist(page: Path) -> None:
+    known = {opt for name in COMMANDS for param in command(name).params for opt in param.opts}
+    for line in page.read_text("utf-8").splitlines():
+        if "teeny " in line:
+            for option in re.findall(r"(?<![\w-])(--[a-z-]+|-[a-z])\b", line.split("teeny ", 1)[1]):
+                assert option in known | {"--help", "--version", "-h"}, f"{page.name}: {option}"
+
+
+def test_every_finding_is_on_its_page() -> None:
+    page = (ROOT / "docs" / "checks.md").read_text("utf-8")
+    sources = {Path(rule.__code__.co_filename) for rule in RULES}
+    ids = {id for source in sources for id in re.findall(r'Finding\(\s*f?"([\w{}-]+)"', source.read_text("utf-8"))}
+    assert len(ids) > 10
+    for id in ids:
+        for name in (id.replace("{what}", what) for what in ("block", "grid")):
+            assert f"`{name}`" in page, name
+
+
+def test_the_readme_names_both_commands_on_its_first_screen() -> None:
+    first = "\n".join(README.splitlines()[:20])
+    assert "make demo" in first
+    assert "make test" in first
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/manifest.md"])
+def test_manifests_in_the_documentation_check(page: str, teeny: Teeny, tmp_path: Path) -> None:
+    for number, text in enumerate(re.findall(r"```toml\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)):
+        assert tomllib.loads(text)
+        path = tmp_path / f"{number}.toml"
+        path.write_text(text.replace('ptx = "ptx/', f'ptx = "{ROOT}/ptx/'))
+        done = teeny("check", "-m", path)
+        assert done.code == 0, done.out + done.err
+
+
+def test_the_table_in_the_readme_is_what_run_prints(teeny: Teeny) -> None:
+    shown = re.search(r"`make demo` ends like this:\n\n((?:    .*\n|\n)+)", README)
+    assert shown is not None
+    lines = [line[4:] for line in shown[1].splitlines() if line.strip()]
+    out = teeny("run", "softmax_triton", "-m", ROOT / "ops.toml", "--device", "cpu").out
+    printed = [line.replace(f"{ROOT}/", "") for line in out.splitlines() if line.strip()]
+    assert printed[: len(lines)] == lines
