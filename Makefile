@@ -24,6 +24,14 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
+# The oldest dependencies that pyproject.toml allows, in an environment of their own.
+floors:
+	$(PYTHON) -m venv $(VENV)-floors
+	$(PYTHON) .ci/floors.py > $(VENV)-floors/floors.txt
+	$(VENV)-floors/bin/python -m pip install --quiet "pip>=25.1"
+	$(VENV)-floors/bin/python -m pip install --quiet --group dev --editable . --constraint $(VENV)-floors/floors.txt
+	$(VENV)-floors/bin/python -m pytest -n auto
+
 $(VENV)/.python:
 	@test -n "$(PYTHON)" || { echo "teeny needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 2; }
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "the venv module is missing (on Debian: apt install python3-venv)"; exit 2; }
@@ -39,4 +47,4 @@ $(VENV)/.dev: $(VENV)/.run
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(VENV)-floors .mypy_cache .ruff_cache .pytest_cache

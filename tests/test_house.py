@@ -82,6 +82,11 @@ def test_heavy_packages_stay_in_their_rooms(name: str, path: Path) -> None:
 
 
 def loaded_by(code: str) -> set[str]:
+    """Packages that ``code`` loads beyond what every process of this environment does (cuda-bindings 12 sees to one)."""
+    return _loaded(code) - _loaded("")
+
+
+def _loaded(code: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport sys\nprint('\\n'.join(sys.modules), file=sys.stderr)"],
         capture_output=True, text=True, check=True, cwd=ROOT.parent,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teenycli.devices.cuda import driver as under_test
-from teenycli.devices.cuda.driver import Config, Driver, DriverError, PackageError, packages
+from teenycli.devices.cuda.driver import NEEDS_NEWER_DRIVER, Config, Driver, DriverError, PackageError, packages
 from tests.devices.cuda import fake
 from tests.devices.cuda.fake import CUDAError, FakeCuda
 
@@ -50,7 +50,8 @@ def test_every_function_and_constant_exists_in_cuda_bindings() -> None:
         "CUevent_flags",
     ):
         for member in getattr(fake, name):
-            assert int(getattr(getattr(bindings, name), member.name)) == member.value
+            if int(member.value) != NEEDS_NEWER_DRIVER:  # the word for it came with CUDA 13; its number is older
+                assert int(getattr(getattr(bindings, name), member.name)) == member.value
 
 
 def test_every_launch_attribute_of_cuda_bindings_can_be_set() -> None:
