@@ -82,7 +82,7 @@ def test_heavy_packages_stay_in_their_rooms(name: str, path: Path) -> None:
 
 
 def loaded_by(code: str) -> set[str]:
-    """Packages that ``code`` loads beyond what every process of this environment does (cuda-bindings 12 sees to one)."""
+    """Packages that ``code`` loads beyond what every process here does (cuda-bindings 12 sees to one)."""
     return _loaded(code) - _loaded("")
 
 

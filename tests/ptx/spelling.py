@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Iterator, Mapping
 
 from teenycli.ptx.isa import Form, OperandSpec, Role, register_type
@@ -79,7 +80,7 @@ class _Writer:
             return "T0"
         text = "_" if spec.name == "_" else self.value(spec, type)
         if spec.sink and self.variant == 1:
-            text = "_"
+            text = "_" if spec.role is Role.DST else re.sub(r"[^ ]+}$", "_}", text)
         if spec.negatable and self.variant == 1:
             text = ("!" if type == "pred" else "-") + text
         if spec.pair is not None and (spec.pair or self.variant):

@@ -11,7 +11,7 @@ import pytest
 from teenycli.errors import TeenyError
 from teenycli.ptx import Source, code_of, isa, outline, parse_all, read_source
 from teenycli.ptx.code import Op
-from teenycli.ptx.isa import PARTS, SLOTS, Form, Role, forms_of, register_type, rows
+from teenycli.ptx.isa import PARTS, SLOTS, Form, Role, constant_fits, forms_of, register_fits, register_type, rows
 from teenycli.ptx.model import type_width
 from tests.ptx.spelling import REGISTER_TYPES, choices, spell
 
@@ -108,6 +108,21 @@ class TestForm:
         assert self.form("cvt", "rn", "f32", "f64")[1] == {"rnd": "rn", "dtype": "f32", "atype": "f64"}
         assert self.form("cvt", "f64", "f32")[1] == {"dtype": "f64", "atype": "f32"}
 
+    def test_what_belongs_to_the_opcode_keeps_its_place(self) -> None:
+        assert self.form("mul", "lo", "s32")[1] == {"mode": "lo", "type": "s32"}
+        assert all(form.match(("s32", "lo")) is None for form in forms_of("mul"))
+        assert self.form("bar", "cta", "red", "popc", "u32")[1]["op"] == "popc"
+        assert all(form.match(("popc", "red", "u32")) is None for form in forms_of("bar"))
+        assert self.form("mul", "lo", "s32")[0].text == "mul.mode.type d, a, b"
+
+    def test_types_and_spaces_are_told_apart_by_order(self) -> None:
+        assert self.form("add", "f32", "f16")[1] == {"type": "f32", "atype": "f16"}
+        assert all(form.match(("f16", "f32")) is None for form in forms_of("add"))
+        store = ("async", "bulk", "global", "shared::cta", "bulk_group")
+        assert self.form("cp", *store)[1]["src"] == "shared::cta"
+        swapped = ("async", "bulk", "shared::cta", "global", "bulk_group")
+        assert all(form.match(swapped) is None for form in forms_of("cp"))
+
     def test_a_flag_twice_counts_once(self) -> None:
         assert self.form("add", "sat", "sat", "f32")[1] == {"sat": "sat", "type": "f32"}
         assert all(form.match(("s32", "s32")) is None for form in forms_of("add"))
@@ -165,6 +180,30 @@ class TestForm:
         form, _ = self.form("div", "f32")
         assert form.given_up((1, 4), 10)
         assert not self.form("add", "f32")[0].given_up((9, 0), 120)
+
+    def test_registers_that_fit_a_type(self) -> None:
+        fitting = {
+            type: {held for held in REGISTER_TYPES if register_fits(type, held)}
+            for type in ("b32", "u32", "f32", "f16x2", "bf16", "pred")
+        }
+        assert fitting == {
+            "b32": {"b32", "u32", "s32", "f32", "f16x2"},
+            "u32": {"b32", "u32", "s32"},
+            "f32": {"f32", "b32"},
+            "f16x2": {"f16x2", "b32"},
+            "bf16": {"b16"},
+            "pred": {"pred"},
+        }
+        wider = {held for held in REGISTER_TYPES if register_fits("f32", held, relaxed=True)}
+        assert wider == {"f32", "b32", "b64", "b128"}
+
+    def test_constants_that_fit_a_type(self) -> None:
+        assert [constant_fits(type, is_float=True) for type in ("f32", "b32", "u32", "f16", "bf16")] == [
+            True, True, False, False, False,
+        ]  # fmt: skip
+        assert [constant_fits(type, is_float=False) for type in ("f32", "b32", "u32", "f16", "bf16")] == [
+            False, True, True, False, False,
+        ]  # fmt: skip
 
     def test_registers_that_hold_a_type(self) -> None:
         assert [register_type(type) for type in ("f32", "bf16", "tf32", "e4m3x2", "e2m1x2", "f32x2")] == [

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from teenycli.ptx.isa import Form, forms_of, rows
+from teenycli.ptx.isa import Form, constant_fits, forms_of, register_fits, register_type, rows
 from tests.ptx.ptxas import Target, refused
-from tests.ptx.spelling import choices, spell
+from tests.ptx.spelling import REGISTER_TYPES, choices, spell
 
 pytestmark = [
     pytest.mark.unit,
@@ -35,7 +35,7 @@ TARGETS = (
 #: The PTX version that brought each architecture.
 ARCHITECTURES: Mapping[int, tuple[int, int]] = {
     20: (2, 3), 30: (3, 0), 32: (4, 0), 50: (4, 0), 52: (4, 1), 53: (4, 2), 60: (5, 0), 61: (5, 0), 70: (6, 0),
-    72: (6, 1), 75: (6, 3), 80: (7, 0), 86: (7, 1), 89: (7, 8), 90: (7, 8), 100: (8, 6), 120: (8, 7),
+    72: (6, 1), 75: (6, 3), 80: (7, 0), 86: (7, 1), 89: (7, 8), 90: (7, 8), 100: (8, 6), 103: (8, 8), 120: (8, 7),
 }  # fmt: skip
 
 #: Opcodes whose handles were no registers before PTX 3.1.
@@ -125,3 +125,41 @@ def test_what_was_given_up_is_refused(tmp_path: Path) -> None:
     answers = refused([text for _, text in made], newest, tmp_path)
     assert [text for index, (_, text) in enumerate(made) if index not in answers] == []
     assert all(form.given_up(newest.version, newest.sm) for form in forms)
+
+
+#: Instructions with a blank for one register or constant: (its type, whether it may be wider, the text).
+BLANKS = (
+    *((type, False, f"add.{type} %{register_type(type)}_1, %{register_type(type)}_2, {{}};")
+      for type in ("u16", "s16", "u32", "s32", "u64", "s64", "f16", "f16x2", "bf16", "bf16x2", "f32", "f64", "f32x2",
+                   "u16x2")),
+    *((type, False, f"and.{type} %{type}_1, %{type}_2, {{}};") for type in ("b16", "b32", "b64")),
+    *((type, True, f"st.global.{type} [%b64_1], {{}};")
+      for type in ("b8", "b16", "b32", "b64", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64")),
+    ("f16", True, "cvt.f32.f16 %f32_1, {};"),
+    ("bf16", True, "cvt.f32.bf16 %f32_1, {};"),
+    ("u16", True, "cvt.u32.u16 %u32_1, {};"),
+    ("bits", False, "cvt.rs.f16x2.f32 %f16x2_1, %f32_1, %f32_2, {};"),
+)  # fmt: skip
+
+
+def test_what_fits_a_type(tmp_path: Path) -> None:
+    made = []
+    for type, relaxed, text in BLANKS:
+        for held in REGISTER_TYPES:
+            # ptxas lets a packed pair pass for 32 bits of any kind, a predicate for a byte.
+            if held == "pred" or (held == "f16x2" and type not in ("f16x2", "f32", "f32x2", "f64")):
+                continue
+            made.append((text.format(f"%{held}_9"), register_fits(type, held, relaxed=relaxed)))
+        if type != "bits" and not text.startswith("cvt"):
+            made.append((text.format("9"), constant_fits(type, is_float=False)))
+            made.append(
+                (
+                    text.format("0f3F800000" if "64" not in type else "0d3FF0000000000000"),
+                    constant_fits(type, is_float=True),
+                )
+            )
+    answers = refused([text for text, _ in made], Target((9, 0), "sm_100a"), tmp_path)
+    wrong = [
+        (text, fits, answers.get(index)) for index, (text, fits) in enumerate(made) if fits != (index not in answers)
+    ]
+    assert wrong == []

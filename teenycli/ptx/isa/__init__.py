@@ -11,8 +11,9 @@ Modifiers
 A modifier in braces is optional; a keyword argument lists what a named modifier, a *slot*, may be; a slot that no
 keyword names takes its choices from ``SLOTS``, and one that is not there either stands for itself. ``{.sem.scope}``
 is two forms: one with both modifiers, one with neither. Modifiers are accepted in any order, since compilers vary it
-and ptxas takes nearly any; several of one class (``cvt``'s two types) are told apart by order. A lowering asks for
-them by slot, so the names are the same in every row:
+and ptxas takes any, but for those that begin with a colon (``mul:mode.type``): they are part of the opcode's name and
+keep their place after it. Types keep their order among themselves. A lowering asks for modifiers by slot, so the names
+are the same in every row:
 
 =======================  ==========================================================================================
 ``type``                 the instruction type; where there are several, in order: ``dtype atype btype ctype stype``
@@ -46,7 +47,8 @@ Separated by comma and blank:
 ``a:u32``   a type of its own, or that of another modifier (``a:atype``); ``:wide`` is twice the width of ``type``;
             ``:any`` is unchecked
 ``d~``      the register may be wider than the type (ld, st, cvt)
-``d^``      the sink ``_`` may stand there; in a pair before the bar for the first, at the end for the second
+``d^``      the sink ``_`` may stand there; in a pair before the bar for the first, at the end for the second. Some
+            elements of a vector may be ``_`` in a result, and in a source that has this mark
 ``d.vec``   a vector when the modifier ``vec`` is there (``{a, b}``), else a scalar
 ``a.half``  a selector of ``PARTS`` may follow the register (or, ``unified``, the address)
 ``{d}``     a vector in braces of any length; ``{d*4}`` of four; ``{d*n/2}`` of half as many as the n of ``shape``
@@ -55,7 +57,7 @@ Separated by comma and blank:
 ``!c``      a predicate that may be negated; ``-c`` a register that may be
 ``%a``      may also be a special register, or the address of a variable or function
 ``&a``      may also be the address of a variable
-``#n``      a constant only
+``#n``      a constant only; ``$n`` a register only
 ``[a]``     an address; ``[a,{c*2}:s32]`` one that takes coordinates after a comma; ``{,s}`` in it one left out at will
 ``@t``      a label; ``@@t`` a table of labels or functions
 ``_``       the sink only
@@ -75,6 +77,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from importlib import import_module
+
+#: Flags that ptxas takes twice.
+_REPEATABLE = frozenset({"approx", "cc", "relu", "sat", "satfinite", "shiftamt", "sync", "uni"})
+#: Slots that are told apart by their order.
+_ORDERED: Mapping[str, str] = dict.fromkeys(("type", "dtype", "atype", "btype", "ctype", "stype"), "types") | {
+    "dst": "spaces",
+    "src": "spaces",
+}
 
 
 class Role(Enum):
@@ -100,8 +111,10 @@ class OperandSpec:
     negatable: bool = False
     #: May be a special register; ``address``: may be the address of a variable (of a function too when special).
     special: bool = False
+    #: May be a register only; else a constant too, where it is a source.
+    register: bool = False
     address: bool = False
-    #: May be ``_``; so may the second of a pair.
+    #: May be ``_``, or a vector with ``_`` in it (a result always may have some); so may the second of a pair.
     sink: bool = False
     second_sink: bool = False
     #: What may or must follow a comma within the brackets.
@@ -125,6 +138,8 @@ class ModifierSpec:
     name: str
     choices: tuple[str, ...]
     required: bool
+    #: Keeps its place after the opcode: ``lo`` of ``mul.lo.s32``.
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,16 +170,25 @@ class Form:
     def match(self, modifiers: Sequence[str]) -> dict[str, str] | None:
         """Name each modifier by its slot; None when one has no slot or a required slot stays empty.
 
-        A flag (a slot that stands for itself) given twice counts once, as ptxas has it of most.
+        Fixed ones come first; types, and the spaces ``dst src``, in the form's order; all others in any. Some flags
+        may be given twice.
         """
         named: dict[str, str] = {}
-        for modifier in modifiers:
-            for slot in self.modifiers:
-                if slot.name not in named and modifier in slot.choices:
+        given = list(modifiers)
+        for slot in self.modifiers:
+            if slot.fixed and given and given[0] in slot.choices:
+                named[slot.name] = given.pop(0)
+        last: dict[str, int] = {}
+        for modifier in given:
+            for index, slot in enumerate(self.modifiers):
+                group = _ORDERED.get(slot.name, slot.name)
+                free = slot.name not in named and not slot.fixed and index >= last.get(group, 0)
+                if free and modifier in slot.choices:
                     named[slot.name] = modifier
+                    last[group] = index
                     break
             else:
-                if not any(slot.name == modifier and slot.choices == (modifier,) for slot in self.modifiers):
+                if modifier not in _REPEATABLE or modifier not in named:
                     return None
         if any(slot.required and slot.name not in named for slot in self.modifiers):
             return None
@@ -211,9 +235,15 @@ class Form:
         return any(slot.name == name for slot in self.modifiers)
 
 
+#: Shared memory: of the own CTA, and of any in the cluster. What a policy's operand is.
+OWN_SHARED = "shared shared::cta"
+SHARED = f"{OWN_SHARED} shared::cluster"
+POLICY = "policy:b64?cachehint"
+
 #: Choices of slots that mean the same in most rows.
 SLOTS: Mapping[str, str] = {
     "nan": "NaN",
+    "cmp": "eq ne lt le gt ge",
     "rnd": "rn rz rm rp",
     "bool": "and or xor",
     "scope": "cta cluster gpu sys",
@@ -238,13 +268,11 @@ PARTS: Mapping[str, re.Pattern[str]] = {
     "pick4": re.compile(r"b[0-7]{4}"),
 }
 
-#: The register type that holds a value of an instruction type that no register can be declared with.
+#: The registers for values of types that no register is declared with; ``bits`` are 32 without a meaning.
 _HELD_IN: Mapping[str, str] = {
-    "bf16": "b16", "bf16x2": "b32", "tf32": "b32",
-    "e4m3": "b8", "e5m2": "b8",
-    "e4m3x2": "b16", "e5m2x2": "b16", "e2m3x2": "b16", "e3m2x2": "b16", "ue8m0x2": "b16", "e2m1x2": "b8",
-    "e4m3x4": "b32", "e5m2x4": "b32", "e2m3x4": "b32", "e3m2x4": "b32", "e2m1x4": "b16",
-    "f32x2": "b64", "u16x2": "b32", "s16x2": "b32",
+    "bf16": "b16", "bf16x2": "b32", "tf32": "b32", "u16x2": "b32", "s16x2": "b32", "f32x2": "b64", "bits": "b32",
+    "e4m3": "b8", "e5m2": "b8", "e2m1x2": "b8", "e4m3x2": "b16", "e5m2x2": "b16", "e2m3x2": "b16", "e3m2x2": "b16",
+    "ue8m0x2": "b16", "e2m1x4": "b16", "e4m3x4": "b32", "e5m2x4": "b32", "e2m3x4": "b32", "e3m2x4": "b32",
 }  # fmt: skip
 
 
@@ -254,6 +282,36 @@ def register_type(type: str) -> str:
     PTX ISA, "Alternate Floating-Point Data Formats" and "Packed Data Types".
     """
     return _HELD_IN.get(type, type)
+
+
+def register_fits(type: str, held: str, *, relaxed: bool = False) -> bool:
+    """Whether a register declared as ``held`` may stand for an operand of ``type``, by ptxas's rules.
+
+    A type that no register is declared with takes only the bits that hold it. Of the same width, a ``b`` type takes
+    any register, an integer any but floats, a float its own and ``b``. A ``relaxed`` operand may be wider, floats in a
+    ``b`` register only. PTX ISA, "Operand Size Exceeding Instruction-Type Size".
+    """
+    if type in _HELD_IN or "pred" in (type, held):
+        return held == register_type(type)
+    width, wanted = _bits(held), _bits(type)
+    if width != wanted and not (relaxed and width > wanted):
+        return False
+    if type[0] == "f":
+        return held == type or held[0] == "b"
+    return type[0] == "b" or held[0] in "bus"
+
+
+def constant_fits(type: str, *, is_float: bool) -> bool:
+    """Whether a constant may stand for an operand of ``type``: floats for f32 and f64, integers for all else, either
+    for b32 and b64, none for half precision and for types that no register is declared with.
+    """
+    if type in _HELD_IN or type in ("f16", "f16x2"):
+        return False
+    return type in ("b32", "b64") or is_float == (type[0] == "f")
+
+
+def _bits(type: str) -> int:
+    return 32 if type == "f16x2" else int(type[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +346,7 @@ class Table:
         self._row: Row | None = None
 
     def row(self, opcode: str, *, tier: int, doc: str) -> None:
-        """Begin the row of ``opcode``, or go on with it; the forms that follow belong to it."""
+        """Begin the row of ``opcode``, or go on with it when a further section speaks of it; what follows is its."""
         self._row = self.rows.setdefault(opcode, Row(opcode, tier, doc, []))
 
     def form(
@@ -313,7 +371,7 @@ class Table:
         tier = self._row.tier if tier is None else tier
         without = _TOGETHER.sub("", text)
         for variant in (text,) if without == text else (without, _TOGETHER.sub(r"\1", text)):
-            present = {m[2] for m in _MODIFIER.finditer(variant.partition(" ")[0])}
+            present = {m["name"] for m in _MODIFIER.finditer(variant.partition(" ")[0])}
             kept = tuple((name, choices) for name, choices in named.items() if variant == text or name in present)
             self._row.forms.append(RawForm(variant, kept, tier, ptx, sm, suffix, until, gone_sm))
 
@@ -321,10 +379,10 @@ class Table:
 TABLE = Table()
 
 _FORM = re.compile(r"(?P<opcode>[a-z_0-9]+)(?P<modifiers>\S*)\s*(?P<operands>.*)")
-_MODIFIER = re.compile(r"(\{)?\.([\w:]+)(\})?")
-_TOGETHER = re.compile(r"\{((?:\.[\w:]+){2,})\}")
+_MODIFIER = re.compile(r"(?P<optional>\{)?(?P<dot>[.:])(?P<name>\w+)\}?")
+_TOGETHER = re.compile(r"\{((?:\.\w+){2,})\}")
 _OPERAND = re.compile(
-    r"(?P<pre>[-!%&#]*|@{1,2})"
+    r"(?P<pre>[-!%&#$]*|@{1,2})"
     r"(?:\[(?P<address>\w+)(?P<coords>\S*)\]|\{(?P<braces>\w+)(?:\*(?P<count>[\w*/]+))?\}|(?P<scalar>\w+))"
     r"(?:\.(?P<part>\w+))?(?P<relaxed>~)?(?P<sink>\^)?(?P<pair>\|\w+|\{\|\w+\})?"
     r"(?P<second_sink>(?<=[}\w])\^)?(?::(?P<type>\w+))?(?:\?(?P<when>\w+))?"
@@ -333,20 +391,15 @@ _COORD = re.compile(r"\{,(?P<optional>[\w:]+)\}|,(?P<required>\{\w+\*\d\}[\w:]*|
 _COUNT = re.compile(r"(\d+|n|num)(?:([*/])(\d+))?")
 
 
+#: The modules ``table_*``, as the chapters of the ISA follow each other.
+_CHAPTERS = ("core", "memory", "texture", "warp", "async", "tensor", "tensor_async", "video")
+
+
 @cache
 def rows() -> Mapping[str, Row]:
-    """The whole table by opcode."""
-    from teenycli.ptx.isa import (  # noqa: F401  (they fill TABLE)
-        table_async,
-        table_core,
-        table_memory,
-        table_tensor,
-        table_tensor_async,
-        table_texture,
-        table_video,
-        table_warp,
-    )
-
+    """The whole table by opcode, in the order of the PTX ISA."""
+    for chapter in _CHAPTERS:
+        import_module(f"{__name__}.table_{chapter}")
     return TABLE.rows
 
 
@@ -365,12 +418,14 @@ def _compile(raw: RawForm) -> Form:
     consumed = 0
     for m in _MODIFIER.finditer(match["modifiers"]):
         consumed += len(m[0])
-        choices = classes.pop(m[2], SLOTS.get(m[2], m[2]))
-        modifiers.append(ModifierSpec(m[2], tuple(choices.split()), required=m[1] is None))
+        name = m["name"]
+        choices = classes.pop(name, SLOTS.get(name, name))
+        modifiers.append(ModifierSpec(name, tuple(choices.split()), m["optional"] is None, m["dot"] == ":"))
     assert consumed == len(match["modifiers"]), raw.text
     assert not classes, f"{raw.text}: {classes}"
     operands = _operands(match["operands"])
-    return Form(match["opcode"], raw.text, tuple(modifiers), operands, raw.tier, raw.ptx, raw.sm, raw.suffix,
+    text = f"{match['opcode']}{match['modifiers'].replace(':', '.')} {match['operands']}".rstrip()
+    return Form(match["opcode"], text, tuple(modifiers), operands, raw.tier, raw.ptx, raw.sm, raw.suffix,
                 raw.until, raw.gone_sm)  # fmt: skip
 
 
@@ -406,6 +461,7 @@ def _operand(text: str, *, optional: bool = False) -> OperandSpec:
         relaxed=bool(m["relaxed"]),
         negatable="!" in m["pre"] or "-" in m["pre"],
         special="%" in m["pre"],
+        register="$" in m["pre"],
         address="%" in m["pre"] or "&" in m["pre"],
         sink=bool(m["sink"]) or name == "_",
         second_sink=bool(m["second_sink"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teenycli.ptx.isa import TABLE
+from teenycli.ptx.isa import SLOTS, TABLE
 
 row, form = TABLE.row, TABLE.form
 
@@ -10,9 +10,9 @@ INTS = "u16 u32 u64 s16 s32 s64"
 WORDS = "u32 s32 u64 s64"
 HALVES = "f16 f16x2"
 BHALVES = "bf16 bf16x2"
-CMP_INT = "eq ne lt le gt ge"
-CMP_UINT = CMP_INT + " lo ls hi hs"
-CMP_FLOAT = CMP_INT + " equ neu ltu leu gtu geu num nan"
+CMP_INT = SLOTS["cmp"]
+CMP_UINT = f"{CMP_INT} lo ls hi hs"
+CMP_FLOAT = f"{CMP_INT} equ neu ltu leu gtu geu num nan"
 
 # --- integer arithmetic ------------------------------------------------------------------------------------------
 
@@ -30,24 +30,24 @@ for opcode in ("addc", "subc"):
     form(f"{opcode}{{.cc}}.type d, a, b", type=WORDS, ptx=(1, 2))
 
 row("mul", tier=1, doc="Integer Arithmetic Instructions: mul")
-form("mul.mode.type d, a, b", mode="hi lo", type=INTS)
-form("mul.mode.type d:wide, a, b", mode="wide", type="u16 u32 s16 s32")
+form("mul:mode.type d, a, b", mode="hi lo", type=INTS)
+form("mul:mode.type d:wide, a, b", mode="wide", type="u16 u32 s16 s32")
 
 row("mad", tier=1, doc="Integer Arithmetic Instructions: mad")
-form("mad.mode.type d, a, b, c", mode="hi lo", type=INTS)
-form("mad.mode.type d:wide, a, b, c:wide", mode="wide", type="u16 u32 s16 s32")
-form("mad.mode.sat.type d, a, b, c", mode="hi", type="s32")
-form("mad.mode.cc.type d, a, b, c", mode="hi lo", type=WORDS, ptx=(3, 0))
+form("mad:mode.type d, a, b, c", mode="hi lo", type=INTS)
+form("mad:mode.type d:wide, a, b, c:wide", mode="wide", type="u16 u32 s16 s32")
+form("mad:mode.sat.type d, a, b, c", mode="hi", type="s32")
+form("mad:mode.cc.type d, a, b, c", mode="hi lo", type=WORDS, ptx=(3, 0))
 
 row("madc", tier=1, doc="Extended-Precision Integer Arithmetic Instructions: madc")
-form("madc.mode{.cc}.type d, a, b, c", mode="hi lo", type=WORDS, ptx=(3, 0))
+form("madc:mode{.cc}.type d, a, b, c", mode="hi lo", type=WORDS, ptx=(3, 0))
 
 row("mul24", tier=1, doc="Integer Arithmetic Instructions: mul24")
-form("mul24.mode.type d, a, b", mode="hi lo", type="u32 s32")
+form("mul24:mode.type d, a, b", mode="hi lo", type="u32 s32")
 
 row("mad24", tier=1, doc="Integer Arithmetic Instructions: mad24")
-form("mad24.mode.type d, a, b, c", mode="hi lo", type="u32 s32")
-form("mad24.mode.sat.type d, a, b, c", mode="hi", type="s32")
+form("mad24:mode.type d, a, b, c", mode="hi lo", type="u32 s32")
+form("mad24:mode.sat.type d, a, b, c", mode="hi", type="s32")
 
 row("sad", tier=1, doc="Integer Arithmetic Instructions: sad")
 form("sad.type d, a, b, c", type=INTS)
@@ -76,7 +76,7 @@ row("bfind", tier=1, doc="Integer Arithmetic Instructions: bfind")
 form("bfind{.shiftamt}.type d:u32, a", type=WORDS, ptx=(2, 0), sm=20)
 
 row("fns", tier=1, doc="Integer Arithmetic Instructions: fns")
-form("fns.type d, a, b, c:s32", type="b32", ptx=(6, 0), sm=30)
+form("fns.type d, a, b, c", type="b32", ptx=(6, 0), sm=30)
 
 row("brev", tier=1, doc="Integer Arithmetic Instructions: brev")
 form("brev.type d, a", type="b32 b64", ptx=(2, 0), sm=20)
@@ -91,13 +91,13 @@ row("szext", tier=1, doc="Integer Arithmetic Instructions: szext")
 form("szext.mode.type d, a, b:u32", mode="clamp wrap", type="u32 s32", ptx=(7, 6), sm=70)
 
 row("bmsk", tier=1, doc="Integer Arithmetic Instructions: bmsk")
-form("bmsk.mode.type d, a, b", mode="clamp wrap", type="b32", ptx=(7, 6), sm=70)
+form("bmsk.mode.type d:u32, a:u32, b:u32", mode="clamp wrap", type="b32", ptx=(7, 6), sm=70)
 
 row("dp4a", tier=1, doc="Integer Arithmetic Instructions: dp4a")
-form("dp4a.atype.btype d:b32, a:b32, b:b32, c:b32", atype="u32 s32", btype="u32 s32", ptx=(5, 0), sm=61)
+form("dp4a.atype.btype d:u32, a:u32, b:u32, c:u32", atype="u32 s32", btype="u32 s32", ptx=(5, 0), sm=61)
 
 row("dp2a", tier=1, doc="Integer Arithmetic Instructions: dp2a")
-form("dp2a.mode.atype.btype d:b32, a:b32, b:b32, c:b32", mode="lo hi", atype="u32 s32", btype="u32 s32",
+form("dp2a:mode.atype.btype d:u32, a:u32, b:u32, c:u32", mode="lo hi", atype="u32 s32", btype="u32 s32",
      ptx=(5, 0), sm=61)  # fmt: skip
 
 # --- floating-point arithmetic -----------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ form("fma.rnd{.sat}.type.atype d, a:atype, b:atype, c", type="f32", atype="f16 b
 
 row("div", tier=1, doc="Floating Point Instructions: div")
 form("div.approx{.ftz}.type d, a, b", type="f32")
-form("div.full{.ftz}.type d, a, b", type="f32")
+form("div:full{.ftz}.type d, a, b", type="f32")
 form("div.rnd{.ftz}.type d, a, b", type="f32", ptx=(2, 0), sm=20)
 form("div.rnd.type d, a, b", type="f64", ptx=(1, 4), sm=13)
 
@@ -262,7 +262,7 @@ form("lop3.type d, a, b, c, #lut:b32", type="b32", ptx=(4, 3), sm=50)
 form("lop3.bool.type d^|p, a, b, c, #lut:b32, !e", bool="or and", type="b32", ptx=(8, 2), sm=70)
 
 row("shf", tier=1, doc="Logic and Shift Instructions: shf")
-form("shf.op.mode.type d, a, b, c:u32", op="l r", mode="clamp wrap", type="b32", ptx=(3, 1), sm=32)
+form("shf:op.mode.type d, a, b, c:u32", op="l r", mode="clamp wrap", type="b32", ptx=(3, 1), sm=32)
 
 row("shl", tier=1, doc="Logic and Shift Instructions: shl")
 form("shl.type d, a, b:u32", type="b16 b32 b64")
@@ -279,7 +279,7 @@ row("bra", tier=1, doc="Control Flow Instructions: bra")
 form("bra{.uni} @t")
 
 row("brx", tier=1, doc="Control Flow Instructions: brx.idx")
-form("brx.idx{.uni} a:u32, @@t", ptx=(6, 0), sm=30)
+form("brx:idx{.uni} a:u32, @@t", ptx=(6, 0), sm=30)
 
 row("call", tier=1, doc="Control Flow Instructions: call")
 form("call{.uni}")
@@ -310,4 +310,4 @@ row("stacksave", tier=1, doc="Stack Manipulation Instructions: stacksave")
 form("stacksave.type d", type="u32 u64", ptx=(7, 3), sm=52)
 
 row("stackrestore", tier=1, doc="Stack Manipulation Instructions: stackrestore")
-form("stackrestore.type a", type="u32 u64", ptx=(7, 3), sm=52)
+form("stackrestore.type $a", type="u32 u64", ptx=(7, 3), sm=52)

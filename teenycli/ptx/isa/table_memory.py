@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teenycli.ptx.isa import TABLE
+from teenycli.ptx.isa import POLICY, SHARED, TABLE
 
 row, form = TABLE.row, TABLE.form
 
@@ -12,7 +12,6 @@ SUBWORDS = "b8 b16 u8 u16 s8 s16"
 WORDS = "b32 u32 s32 f32"
 LARGE = "b64 u64 s64 f64"
 UP_TO_64 = f"{SUBWORDS} {WORDS} {LARGE}"
-SHARED = "shared shared::cta shared::cluster"
 
 #: What one load or store moves: (modifier, vectors, types, whether only in global memory, PTX version, sm).
 #: Eight sub-words are not in the ISA; ptxas takes them. Thirty-two bytes came with sm_100.
@@ -33,8 +32,9 @@ def _transfers(head: str, operands: str, *, space: str, ptx: tuple[int, int] = (
         if is_global and "global" not in space.split():
             continue
         text = (head if is_global else head.replace("{.evict2}", "")).replace("!", f"{vec_slot}.type")
+        text += " " + (operands.replace("b.vec~", "b.vec~^") if is_global else operands)
         slots = classes | ({"vec": vecs} if vec_slot else {})
-        form(f"{text} {operands}", slots, space="global" if is_global else space, type=types, ptx=max(ptx, since),
+        form(text, slots, space="global" if is_global else space, type=types, ptx=max(ptx, since),
              sm=max(sm, least), tier=tier)  # fmt: skip
 
 
@@ -47,34 +47,33 @@ form("mov.type d, %a", type=_MOVABLE)
 form("mov.type d, !a", type="pred")
 form("mov.type d, a", type="b128", ptx=(8, 3), sm=70)
 form("mov.type d, {a}:any", type="b16 b32 b64")
-form("mov.type {d}:any, a", type="b16 b32 b64")
+form("mov.type {d}:any, $a", type="b16 b32 b64")
 form("mov.type d, {a*2}:b64", type="b128", ptx=(8, 3), sm=70)
-form("mov.type {d*2}:b64, a", type="b128", ptx=(8, 3), sm=70)
+form("mov.type {d*2}:b64, $a", type="b128", ptx=(8, 3), sm=70)
 form("mov.vec.type d.vec, %a.vec", type="b16 b32 u16 u32 s16 s32 f32")
 form("mov.vec.type d.vec, %a.vec", vec="v2", type="b64 u64 s64 f64")
 
 # --- ld, st, ldu -------------------------------------------------------------------------------------------------
 
-_POLICY = "policy:b64?cachehint"
 _LD_COP = "ca cg cs lu cv"
 
 row("ld", tier=1, doc="Data Movement and Conversion Instructions: ld")
-_transfers("ld{.sem}{.space}{.cop}{.evict2}{.cachehint}{.prefetch}!", f"d.vec~, [a].unified, {_POLICY}",
+_transfers("ld{.sem}{.space}{.cop}{.evict2}{.cachehint}{.prefetch}!", f"d.vec~, [a].unified, {POLICY}",
            sem="weak", space="global", cop=_LD_COP)  # fmt: skip
-_transfers("ld{.sem}{.space}.evict{.evict2}{.cachehint}{.prefetch}!", f"d.vec~, [a].unified, {_POLICY}",
+_transfers("ld{.sem}{.space}.evict{.evict2}{.cachehint}{.prefetch}!", f"d.vec~, [a].unified, {POLICY}",
            sem="weak", space="global", ptx=(7, 4), sm=70)  # fmt: skip
 _transfers("ld{.sem}.space{.cop}!", "d.vec~, [a]", sem="weak",
            space=f"const local param param::entry param::func {SHARED}", cop=_LD_COP)  # fmt: skip
 _transfers("ld.sem{.space}{.prefetch}!", "d.vec~, [a]", sem="volatile", space="global")
 _transfers("ld.sem.space!", "d.vec~, [a]", sem="volatile", space=SHARED)
-_transfers("ld.sem.scope{.space}{.evict}{.evict2}{.cachehint}{.prefetch}!", f"d.vec~, [a], {_POLICY}",
+_transfers("ld.sem.scope{.space}{.evict}{.evict2}{.cachehint}{.prefetch}!", f"d.vec~, [a], {POLICY}",
            sem="relaxed acquire", space="global", ptx=(6, 0), sm=70, tier=2)  # fmt: skip
 _transfers("ld.sem.scope.space!", "d.vec~, [a]", sem="relaxed acquire", space=SHARED, ptx=(6, 0), sm=70, tier=2)
 form("ld.mmio.sem.scope{.space}.type d~, [a]", sem="relaxed", scope="sys", space="global", type=UP_TO_64,
      ptx=(8, 2), sm=70, tier=2)  # fmt: skip
-_transfers("ld.space{.cop}.nc{.evict2}{.cachehint}{.prefetch}!", f"d.vec~, [a], {_POLICY}", space="global",
+_transfers("ld.space{.cop}.nc{.evict2}{.cachehint}{.prefetch}!", f"d.vec~, [a], {POLICY}", space="global",
            cop="ca cg cs", ptx=(3, 1), sm=32)  # fmt: skip
-_transfers("ld.space.nc.evict{.evict2}{.cachehint}{.prefetch}!", f"d.vec~, [a], {_POLICY}", space="global",
+_transfers("ld.space.nc.evict{.evict2}{.cachehint}{.prefetch}!", f"d.vec~, [a], {POLICY}", space="global",
            ptx=(7, 4), sm=70)  # fmt: skip
 
 row("ldu", tier=1, doc="Data Movement and Conversion Instructions: ldu")
@@ -84,13 +83,13 @@ form("ldu{.space}.type d, [a]", space="global", type="b128", ptx=(8, 3), sm=70)
 
 row("st", tier=1, doc="Data Movement and Conversion Instructions: st")
 _ST_COP = "wb cg cs wt"
-_transfers("st{.sem}{.space}{.cop}{.evict2}{.cachehint}!", f"[a], b.vec~, {_POLICY}", sem="weak", space="global",
+_transfers("st{.sem}{.space}{.cop}{.evict2}{.cachehint}!", f"[a], b.vec~, {POLICY}", sem="weak", space="global",
            cop=_ST_COP)  # fmt: skip
-_transfers("st{.sem}{.space}.evict{.evict2}{.cachehint}!", f"[a], b.vec~, {_POLICY}", sem="weak", space="global",
+_transfers("st{.sem}{.space}.evict{.evict2}{.cachehint}!", f"[a], b.vec~, {POLICY}", sem="weak", space="global",
            ptx=(7, 4), sm=70)  # fmt: skip
 _transfers("st{.sem}.space{.cop}!", "[a], b.vec~", sem="weak", space=f"local param param::func {SHARED}", cop=_ST_COP)
 _transfers("st.sem{.space}!", "[a], b.vec~", sem="volatile", space=f"global {SHARED}")
-_transfers("st.sem.scope{.space}{.evict}{.evict2}{.cachehint}!", f"[a], b.vec~, {_POLICY}",
+_transfers("st.sem.scope{.space}{.evict}{.evict2}{.cachehint}!", f"[a], b.vec~, {POLICY}",
            sem="relaxed release", space="global", ptx=(6, 0), sm=70, tier=2)  # fmt: skip
 _transfers("st.sem.scope.space!", "[a], b.vec~", sem="relaxed release", space=SHARED, ptx=(6, 0), sm=70, tier=2)
 form("st.mmio.sem.scope{.space}.type [a], b~", sem="relaxed", scope="sys", space="global", type=UP_TO_64,
@@ -113,13 +112,13 @@ row("discard", tier=1, doc="Data Movement and Conversion Instructions: discard")
 form("discard{.space}.level [a], #size:b64", space="global", level="L2", ptx=(7, 4), sm=80)
 
 row("createpolicy", tier=1, doc="Data Movement and Conversion Instructions: createpolicy")
-form("createpolicy.range{.space}.evict{.evict2}.type d, [a], size:b32, total:b32", space="global",
+form("createpolicy:range{.space}.evict{.evict2}.type d:u64, [a], size:u32, total:u32", space="global",
      evict="L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged",
      evict2="L2::evict_first L2::evict_unchanged", type="b64", ptx=(7, 4), sm=80)  # fmt: skip
-form("createpolicy.fractional.evict{.evict2}.type d{, a:f32}",
+form("createpolicy:fractional.evict{.evict2}.type d:u64{, a:f32}",
      evict="L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged",
      evict2="L2::evict_first L2::evict_unchanged", type="b64", ptx=(7, 4), sm=80)  # fmt: skip
-form("createpolicy.cvt.level.type d, a", level="L2", type="b64", ptx=(7, 4), sm=80)
+form("createpolicy:cvt.level.type d:u64, a:u64", level="L2", type="b64", ptx=(7, 4), sm=80)
 
 # --- addresses ---------------------------------------------------------------------------------------------------
 
@@ -135,12 +134,13 @@ _WINDOWS = (
 
 row("isspacep", tier=1, doc="Data Movement and Conversion Instructions: isspacep")
 for space, ptx, sm in _WINDOWS:
-    form("isspacep.space p, a:any", space=space, ptx=ptx, sm=sm)
+    for width in ("u32", "u64"):
+        form(f"isspacep.space p, a:{width}", space=space, ptx=ptx, sm=sm)
 
 row("cvta", tier=1, doc="Data Movement and Conversion Instructions: cvta")
 for space, ptx, sm in _WINDOWS:
     form("cvta.space.type d, &a", space=space, type="u32 u64", ptx=ptx, sm=sm)
-    form("cvta.to.space.type d, a", space=space, type="u32 u64", ptx=ptx, sm=sm)
+    form("cvta:to.space.type d, a", space=space, type="u32 u64", ptx=ptx, sm=sm)
 
 row("mapa", tier=2, doc="Data Movement and Conversion Instructions: mapa")
 form("mapa{.space}.type d, &a, b:u32", space="shared::cluster", type="u32 u64", ptx=(7, 8), sm=90)
@@ -183,8 +183,8 @@ _cvt("{.rnd}", "f16 f64", "bf16", ptx=(7, 8), sm=90)
 _cvt("{.rnd}", "bf16", "f16", ptx=(7, 8), sm=90)
 _cvt("{.rnd}{.ftz}", "f32", "bf16", ptx=(7, 1), sm=80)
 # Pairs in one register: a is the upper half.
-_PAIR = "d:dtype, a:atype, b:atype"
-_RANDOM = "d:dtype, a:atype, b:atype, c:b32"
+_PAIR = "d~:dtype, a:atype, b:atype"
+_RANDOM = "d~:dtype, a:atype, b:atype, $c:bits"
 _cvt(".rnd{.relu}{.satfinite}", "f16x2 bf16x2", "f32", _PAIR, rnd="rn rz", ptx=(7, 0), sm=80)
 _cvt(".rnd{.relu}{.satfinite}", "f16x2 bf16x2", "f32", _RANDOM, rnd="rs", ptx=(8, 7), sm=100, suffix="a")
 _cvt(".rnd{.satfinite}", "tf32", "f32", "d:dtype, a:atype", rnd="rna", ptx=(7, 0), sm=80)
@@ -195,13 +195,13 @@ _cvt(".rnd.satfinite{.relu}", "e4m3x2 e5m2x2", "f16x2", "d:dtype, a:atype", rnd=
 _cvt(".rnd{.relu}", "f16x2", "e4m3x2 e5m2x2", "d:dtype, a:atype", rnd="rn", ptx=(8, 1), sm=89)
 _cvt(".rnd.satfinite{.relu}", "e2m1x2 e2m3x2 e3m2x2", "f32", _PAIR, rnd="rn", ptx=(8, 6), sm=100, suffix="f")
 _cvt(".rnd{.relu}", "f16x2", "e2m1x2 e2m3x2 e3m2x2", "d:dtype, a:atype", rnd="rn", ptx=(8, 6), sm=100, suffix="f")
-_cvt(".rnd.satfinite{.relu}", "e4m3x4 e5m2x4 e2m3x4 e3m2x4 e2m1x4", "f32", "d:dtype, {a*4}:atype, c:b32", rnd="rs",
+_cvt(".rnd.satfinite{.relu}", "e4m3x4 e5m2x4 e2m3x4 e3m2x4 e2m1x4", "f32", "d:dtype, {a*4}:atype, $c:bits", rnd="rs",
      ptx=(8, 7), sm=100, suffix="a")  # fmt: skip
 _cvt(".rnd{.satfinite}", "ue8m0x2", "f32", _PAIR, rnd="rz rp", ptx=(8, 6), sm=100, suffix="f")
 _cvt(".rnd{.satfinite}", "ue8m0x2", "bf16x2", "d:dtype, a:atype", rnd="rz rp", ptx=(8, 6), sm=100, suffix="f")
 _cvt(".rnd", "bf16x2", "ue8m0x2", "d:dtype, a:atype", rnd="rn", ptx=(8, 6), sm=100, suffix="f")
 # Integers, saturated and packed.
-_cvt(".pack.sat", "u16 s16", "s32", "d:b32, a:atype, b:atype", ptx=(6, 5), sm=72)
+_cvt(".pack.sat", "u16 s16", "s32", "d:u32, a:atype, b:atype", ptx=(6, 5), sm=72)
 for types, sm in (("u8 s8", 72), ("u2 s2 u4 s4", 75)):
-    form("cvt.pack.sat.dtype.atype.ctype d:b32, a:atype, b:atype, c:ctype", dtype=types, atype="s32", ctype="b32",
+    form("cvt:pack.sat.dtype.atype.ctype d:u32, a:atype, b:atype, c:ctype", dtype=types, atype="s32", ctype="b32",
          ptx=(6, 5), sm=sm)  # fmt: skip

@@ -4,33 +4,34 @@ from __future__ import annotations
 
 from itertools import product
 
-from teenycli.ptx.isa import TABLE
+from teenycli.ptx.isa import OWN_SHARED, TABLE
 
 row, form = TABLE.row, TABLE.form
 
 _MATRIX = "Warp Level Matrix Instructions: "
-_OWN = "shared shared::cta"
 
 # --- moving matrices ---------------------------------------------------------------------------------------------
 
+_PADDED = {"dtype": "b8x16", "atype": "b6x16_p32 b4x16_p64"}
+
 row("ldmatrix", tier=3, doc=f"{_MATRIX}ldmatrix")
 form("ldmatrix.sync.aligned.shape.num{.trans}{.space}.type {d*num}:b32, [a]", shape="m8n8", num="x1 x2 x4",
-     space=_OWN, type="b16", ptx=(6, 5), sm=75)  # fmt: skip
-form("ldmatrix.sync.aligned.shape.num.trans{.space}.type {d*num*2}:b32, [a]", shape="m16n16", num="x1 x2", space=_OWN,
-     type="b8", ptx=(8, 6), sm=100, suffix="f")  # fmt: skip
-form("ldmatrix.sync.aligned.shape.num{.space}.dtype.atype {d*num}:b32, [a]", shape="m8n16", num="x1 x2 x4",
-     space=_OWN, dtype="b8x16", atype="b6x16_p32 b4x16_p64", ptx=(8, 6), sm=100, suffix="f")  # fmt: skip
-form("ldmatrix.sync.aligned.shape.num.trans{.space}.dtype.atype {d*num*2}:b32, [a]", shape="m16n16", num="x1 x2",
-     space=_OWN, dtype="b8x16", atype="b6x16_p32 b4x16_p64", ptx=(8, 6), sm=100, suffix="f")  # fmt: skip
+     space=OWN_SHARED, type="b16", ptx=(6, 5), sm=75)  # fmt: skip
+form("ldmatrix.sync.aligned.shape.num.trans{.space}.type {d*num*2}:b32, [a]", shape="m16n16", num="x1 x2",
+     space=OWN_SHARED, type="b8", ptx=(8, 6), sm=100, suffix="f")  # fmt: skip
+form("ldmatrix.sync.aligned.shape.num{.space}.dtype.atype {d*num}:b32, [a]", _PADDED, shape="m8n16", num="x1 x2 x4",
+     space=OWN_SHARED, ptx=(8, 6), sm=100, suffix="f")  # fmt: skip
+form("ldmatrix.sync.aligned.shape.num.trans{.space}.dtype.atype {d*num*2}:b32, [a]", _PADDED, shape="m16n16",
+     num="x1 x2", space=OWN_SHARED, ptx=(8, 6), sm=100, suffix="f")  # fmt: skip
 
 row("stmatrix", tier=3, doc=f"{_MATRIX}stmatrix")
-form("stmatrix.sync.aligned.shape.num{.trans}{.space}.type [a], {b*num}:b32", shape="m8n8", num="x1 x2 x4",
-     space=_OWN, type="b16", ptx=(7, 8), sm=90)  # fmt: skip
-form("stmatrix.sync.aligned.shape.num.trans{.space}.type [a], {b*num}:b32", shape="m16n8", num="x1 x2 x4", space=_OWN,
-     type="b8", ptx=(8, 6), sm=100, suffix="f")  # fmt: skip
+form("stmatrix.sync.aligned.shape.num{.trans}{.space}.type [a], ${b*num}:b32", shape="m8n8", num="x1 x2 x4",
+     space=OWN_SHARED, type="b16", ptx=(7, 8), sm=90)  # fmt: skip
+form("stmatrix.sync.aligned.shape.num.trans{.space}.type [a], ${b*num}:b32", shape="m16n8", num="x1 x2 x4",
+     space=OWN_SHARED, type="b8", ptx=(8, 6), sm=100, suffix="f")  # fmt: skip
 
 row("movmatrix", tier=3, doc=f"{_MATRIX}movmatrix")
-form("movmatrix.sync.aligned.shape.trans.type d:b32, a:b32", shape="m8n8", type="b16", ptx=(7, 8), sm=75)
+form("movmatrix.sync.aligned.shape.trans.type d:b32, $a:b32", shape="m8n8", type="b16", ptx=(7, 8), sm=75)
 
 # --- wmma --------------------------------------------------------------------------------------------------------
 
@@ -88,15 +89,15 @@ row("wmma", tier=3, doc=f"{_MATRIX}wmma")
 for shape, types, ptx, sm in _WMMA_RESULTS:
     for type in types.split():
         fragment = _accumulators(shape, type)
-        slots = {"shape": shape, "space": f"global {_OWN}", "layout": "row col", "type": type}
-        _wmma(f"wmma.load.c.sync.aligned.layout.shape{{.space}}.type {_registers('d', fragment, type)}, "
+        slots = {"shape": shape, "space": f"global {OWN_SHARED}", "layout": "row col", "type": type}
+        _wmma(f"wmma:load:c.sync.aligned.layout.shape{{.space}}.type {_registers('d', fragment, type)}, "
               "[a]{, stride:u32}", slots, ptx, sm)  # fmt: skip
-        _wmma("wmma.store.d.sync.aligned.layout.shape{.space}.type [a], "
+        _wmma("wmma:store:d.sync.aligned.layout.shape{.space}.type [a], "
               f"{_registers('b', fragment, type)}{{, stride:u32}}", slots, ptx, sm)  # fmt: skip
 for shape, kind, results, a_count, b_count, fixed, ptx, sm in _WMMA:
     for letter, count, layout in (("a", a_count, "row"), ("b", b_count, "col")):
-        _wmma(f"wmma.load.{letter}.sync.aligned.layout.shape{{.space}}.type {_registers('d', count, kind)}, "
-              "[a]{, stride:u32}", {"shape": shape, "space": f"global {_OWN}"}, ptx, sm,
+        _wmma(f"wmma:load:{letter}.sync.aligned.layout.shape{{.space}}.type {_registers('d', count, kind)}, "
+              "[a]{, stride:u32}", {"shape": shape, "space": f"global {OWN_SHARED}"}, ptx, sm,
               layout=layout if fixed else "row col", type=kind)  # fmt: skip
     inputs = f"{_registers('a', a_count, kind)}, {_registers('b', b_count, kind)}"
     layouts = {"alayout": "row" if fixed else "row col", "blayout": "col" if fixed else "row col"}
@@ -105,13 +106,13 @@ for shape, kind, results, a_count, b_count, fixed, ptx, sm in _WMMA:
         operands = f"{d}, {inputs}, {c}"
         slots = {"shape": shape, "dtype": dtype, "ctype": ctype} | layouts
         if kind == "f16":
-            head = "wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype"
+            head = "wmma:mma.sync.aligned.alayout.blayout.shape.dtype.ctype"
             _wmma(f"{head} {operands}", slots, ptx, sm)
             _wmma(f"{head}.satfinite {operands}", slots, ptx, sm, until=(6, 4))
             continue
         bits = ".op.popc" if kind == "b1" else ""
         extra = {"f64": "{.rnd}", "s32": "" if bits else "{.satfinite}"}.get(ctype, "")
-        _wmma(f"wmma.mma{bits}.sync.aligned.alayout.blayout.shape{extra}.dtype.atype.btype.ctype {operands}",
+        _wmma(f"wmma:mma{bits}.sync.aligned.alayout.blayout.shape{extra}.dtype.atype.btype.ctype {operands}",
               slots | ({"op": "xor and"} if bits else {}), ptx, sm, atype=kind, btype=kind)  # fmt: skip
 
 # --- mma ---------------------------------------------------------------------------------------------------------

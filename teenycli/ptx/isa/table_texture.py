@@ -37,20 +37,20 @@ def _extras(offset: str, depth: bool) -> list[str]:
 row("tex", tier=3, doc=f"{_TEXTURE}tex")
 for geom, coords, offset, depth, gradient, ptx, sm in _GEOMETRIES:
     ctypes = {"cube": "f32", "acube": "f32", "2dms a2dms": "s32"}.get(geom, "s32 f32")
-    levels = [("", ""), (".base", "")]
+    levels = [("", ""), (":base", "")]
     if "ms" not in geom:
-        levels.append((".level", ", lod:ctype"))
+        levels.append((":level", ", lod:ctype"))
     if gradient:
-        levels.append((".grad", f", {gradient}, {gradient.replace('g', 'h')}"))
+        levels.append((":grad", f", {gradient}, {gradient.replace('g', 'h')}"))
     for vec, types, since, least in _TEXELS:
         for level, operands in levels:
             sampler = "{,s:b64}" if coords.startswith("{") else ""
             for extra in _extras(offset, depth):
                 compares = extra.startswith(", ")
                 newest = max(ptx, since, (3, 1) if level else (1, 0), (4, 3) if compares else (1, 0))
-                if level == ".grad" and "cube" in geom:
+                if level == ":grad" and "cube" in geom:
                     newest = (4, 3)
-                form(f"tex{level}.geom.vec.dtype.ctype d.vec{{|p}}:dtype, [a{sampler},{coords}]{operands}{extra}",
+                form(f"tex{level}.geom.vec.dtype.ctype d.vec{{|p}}:dtype, [a{sampler},{coords}]:b64{operands}{extra}",
                      geom=geom, vec=vec, dtype=types, ctype="f32" if compares else ctypes, ptx=newest,
                      sm=max(sm, least, 30 if compares else 0))  # fmt: skip
 
@@ -59,18 +59,18 @@ for geom, coords, offset, depth, *_ in _GEOMETRIES:
     if geom in ("2d", "a2d", "cube", "acube"):
         for extra in _extras(offset, depth):
             old = geom == "2d" and not extra.startswith(", ")
-            form(f"tld4.comp.geom.vec.dtype.ctype d.vec{{|p}}:dtype, [a{{,s:b64}},{coords}]{extra}", comp="r g b a",
+            form(f"tld4.comp.geom.vec.dtype.ctype d.vec{{|p}}:dtype, [a{{,s:b64}},{coords}]:b64{extra}", comp="r g b a",
                  geom=geom, vec="v4", dtype="u32 s32 f32", ctype="f32", ptx=(2, 2) if old else (4, 3),
                  sm=20 if old else 30)  # fmt: skip
 
 row("txq", tier=3, doc=f"{_TEXTURE}txq")
-form("txq.query.type d, [a]", type="b32", ptx=(1, 5),
+form("txq.query.type d, [a]:b64", type="b32", ptx=(1, 5),
      query="width height depth channel_data_type channel_order normalized_coords array_size num_mipmap_levels "
      "num_samples force_unnormalized_coords filter_mode addr_mode_0 addr_mode_1 addr_mode_2")  # fmt: skip
-form("txq.level.query.type d, [a], lod:b32", query="width height depth", type="b32", ptx=(4, 3), sm=30)
+form("txq:level.query.type d, [a]:b64, lod:u32", query="width height depth", type="b32", ptx=(4, 3), sm=30)
 
 row("istypep", tier=3, doc=f"{_TEXTURE}istypep")
-form("istypep.kind p, a:b64", kind="texref samplerref surfref", ptx=(4, 0), sm=30)
+form("istypep.kind p, a:u64", kind="texref samplerref surfref", ptx=(4, 0), sm=30)
 
 # --- surfaces ----------------------------------------------------------------------------------------------------
 
@@ -84,13 +84,13 @@ for geom, coords in (*_COORDS, *_ARRAYS):
     since, least = ((3, 0), 20) if geom in ("a1d", "a2d") else ((1, 5), 20)
     for vecs, types in _BYTES:
         row("suld", tier=3, doc=f"{_SURFACE}suld")
-        form(f"suld.b.geom{{.cop}}{{.vec}}.type.clamp d.vec~, [a,{coords}]", geom=geom, cop="ca cg cs cv", vec=vecs,
+        form(f"suld:b.geom{{.cop}}{{.vec}}.type.clamp d.vec~, [a,{coords}]:b64", geom=geom, cop="ca cg cs cv", vec=vecs,
              type=types, clamp=_CLAMP, ptx=since, sm=least)  # fmt: skip
         row("sust", tier=3, doc=f"{_SURFACE}sust")
-        form(f"sust.b.geom{{.cop}}{{.vec}}.type.clamp [a,{coords}], c.vec~", geom=geom, cop="wb cg cs wt", vec=vecs,
+        form(f"sust:b.geom{{.cop}}{{.vec}}.type.clamp [a,{coords}]:b64, c.vec~", geom=geom, cop="wb cg cs wt", vec=vecs,
              type=types, clamp=_CLAMP, ptx=since, sm=least)  # fmt: skip
     since, least = ((4, 1), 30) if geom in ("a1d", "a2d") else ((2, 0), 20)
-    form(f"sust.p.geom{{.vec}}.type.clamp [a,{coords}], c.vec", geom=geom, type="b32", clamp=_CLAMP, ptx=since,
+    form(f"sust:p.geom{{.vec}}.type.clamp [a,{coords}]:b64, c.vec", geom=geom, type="b32", clamp=_CLAMP, ptx=since,
          sm=least)  # fmt: skip
 
 row("sured", tier=3, doc=f"{_SURFACE}sured")
@@ -104,9 +104,9 @@ for geom, coords in _COORDS:
         ("p", "min max", "b64"),
     ):
         wide = op == "min max"
-        form(f"sured.{letter}.op.geom.type.clamp [a,{coords}], c", op=op, geom=geom, type=types, clamp=_CLAMP,
+        form(f"sured:{letter}.op.geom.type.clamp [a,{coords}]:b64, c", op=op, geom=geom, type=types, clamp=_CLAMP,
              ptx=(8, 1) if wide else (2, 0), sm=50 if wide else 20)  # fmt: skip
 
 row("suq", tier=3, doc=f"{_SURFACE}suq")
-form("suq.query.type d, [a]", type="b32", ptx=(1, 5),
+form("suq.query.type d, [a]:b64", type="b32", ptx=(1, 5),
      query="width height depth channel_data_type channel_order array_size memory_layout")  # fmt: skip

@@ -7,7 +7,6 @@ from teenycli.ptx.isa import TABLE
 row, form = TABLE.row, TABLE.form
 
 _SIGNS = "u32 s32"
-_CMP = "eq ne lt le gt ge"
 
 
 def _scalar(opcode: str, modifiers: str, result: str, **classes: str) -> None:
@@ -24,7 +23,7 @@ for opcode in ("vadd", "vsub", "vabsdiff", "vmin", "vmax"):
 for opcode in ("vshl", "vshr"):
     _scalar(opcode, ".dtype.atype.btype{.sat}.mode", "dtype", dtype=_SIGNS, atype=_SIGNS, btype="u32",
             mode="clamp wrap")  # fmt: skip
-_scalar("vset", ".atype.btype.cmp", "u32", atype=_SIGNS, btype=_SIGNS, cmp=_CMP)
+_scalar("vset", ".atype.btype.cmp", "u32", atype=_SIGNS, btype=_SIGNS)
 
 row("vmad", tier=1, doc="Scalar Video Instructions: vmad")
 form("vmad.dtype.atype.btype{.sat}{.scale} d:dtype, -a.half:atype, -b.half:btype, -c:dtype", dtype=_SIGNS,
@@ -35,11 +34,11 @@ form("vmad.dtype.atype.btype.po{.sat}{.scale} d:dtype, a.half:atype, b.half:btyp
 for n in (2, 4):
     for opcode in ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax"):
         row(f"{opcode}{n}", tier=1, doc=f"SIMD Video Instructions: {opcode}{n}")
-        operands = f"d.mask{n}:dtype, a.pick{n}:atype, b.pick{n}:btype, c:dtype"
+        operands = f"d.mask{n}:dtype, $a.pick{n}:atype, $b.pick{n}:btype, $c:dtype"
         form(f"{opcode}{n}.dtype.atype.btype{{.sat}} {operands}", dtype=_SIGNS, atype=_SIGNS, btype=_SIGNS,
              ptx=(3, 0), sm=30)  # fmt: skip
         form(f"{opcode}{n}.dtype.atype.btype.add {operands}", dtype=_SIGNS, atype=_SIGNS, btype=_SIGNS, ptx=(3, 0),
              sm=30)  # fmt: skip
     row(f"vset{n}", tier=1, doc=f"SIMD Video Instructions: vset{n}")
-    form(f"vset{n}.atype.btype.cmp{{.add}} d.mask{n}:u32, a.pick{n}:atype, b.pick{n}:btype, c:u32", atype=_SIGNS,
-         btype=_SIGNS, cmp=_CMP, ptx=(3, 0), sm=30)  # fmt: skip
+    form(f"vset{n}.atype.btype.cmp{{.add}} d.mask{n}:u32, $a.pick{n}:atype, $b.pick{n}:btype, $c:u32", atype=_SIGNS,
+         btype=_SIGNS, ptx=(3, 0), sm=30)  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teenycli.ptx.isa import TABLE
+from teenycli.ptx.isa import POLICY, SHARED, TABLE
 
 row, form = TABLE.row, TABLE.form
 
@@ -12,26 +12,26 @@ _PARALLEL = "Parallel Synchronization and Communication Instructions: "
 
 for opcode, aligned, ptx, sm, tier in (("bar", "", (1, 0), 0, 1), ("barrier", "{.aligned}", (6, 0), 30, 2)):
     row(opcode, tier=tier, doc=f"{_PARALLEL}{opcode}")
-    form(f"{opcode}{{.cta}}.sync{aligned} a:u32{{, b:u32}}", ptx=ptx, sm=sm)
-    form(f"{opcode}{{.cta}}.arrive{aligned} a:u32, b:u32", ptx=max(ptx, (2, 0)), sm=max(sm, 20), tier=2)
+    form(f"{opcode}{{:cta}}.sync{aligned} a:u32{{, b:u32}}", ptx=ptx, sm=sm)
+    form(f"{opcode}{{:cta}}:arrive{aligned} a:u32, b:u32", ptx=max(ptx, (2, 0)), sm=max(sm, 20), tier=2)
     for count in ("", "b:u32, "):
-        form(f"{opcode}{{.cta}}.red.op{aligned}.type d, a:u32, {count}!c", op="popc", type="u32",
+        form(f"{opcode}{{:cta}}:red.op{aligned}.type d, a:u32, {count}!c", op="popc", type="u32",
              ptx=max(ptx, (2, 0)), sm=max(sm, 20), tier=2)  # fmt: skip
-        form(f"{opcode}{{.cta}}.red.op{aligned}.type p, a:u32, {count}!c", op="and or", type="pred",
+        form(f"{opcode}{{:cta}}:red.op{aligned}.type p, a:u32, {count}!c", op="and or", type="pred",
              ptx=max(ptx, (2, 0)), sm=max(sm, 20), tier=2)  # fmt: skip
 
 row("bar", tier=1, doc=f"{_PARALLEL}bar.warp.sync")
-form("bar.warp.sync a:b32", ptx=(6, 0), sm=30, tier=2)
+form("bar:warp.sync a:u32", ptx=(6, 0), sm=30, tier=2)
 
 row("barrier", tier=2, doc=f"{_PARALLEL}barrier.cluster")
-form("barrier.cluster.arrive{.sem}{.aligned}", sem="release relaxed", ptx=(7, 8), sm=90)
-form("barrier.cluster.wait{.sem}{.aligned}", sem="acquire", ptx=(7, 8), sm=90)
+form("barrier:cluster:arrive{.sem}{.aligned}", sem="release relaxed", ptx=(7, 8), sm=90)
+form("barrier:cluster:wait{.sem}{.aligned}", sem="acquire", ptx=(7, 8), sm=90)
 
 # --- fences ------------------------------------------------------------------------------------------------------
 
 row("membar", tier=2, doc=f"{_PARALLEL}membar, fence")
 form("membar.scope", scope="cta gl sys")
-form("membar.proxy.kind", kind="alias", ptx=(7, 5), sm=60)
+form("membar:proxy.kind", kind="alias", ptx=(7, 5), sm=60)
 
 row("fence", tier=2, doc=f"{_PARALLEL}membar, fence")
 form("fence{.sem}.scope", sem="sc acq_rel", ptx=(6, 0), sm=70)
@@ -41,18 +41,16 @@ form("fence.sem.restrict.scope", sem="acquire", restrict="sync_restrict::shared:
 form("fence.sem.restrict.scope", sem="release", restrict="sync_restrict::shared::cta", scope="cluster",
      ptx=(8, 6), sm=90)  # fmt: skip
 form("fence.mbarrier_init.sem.scope", sem="release", scope="cluster", ptx=(8, 0), sm=90)
-form("fence.proxy.kind", kind="alias", ptx=(7, 5), sm=70)
-form("fence.proxy.kind{.space}", kind="async", space="global shared::cta shared::cluster", ptx=(8, 0), sm=90)
-form("fence.proxy.kind.sem.scope", kind="tensormap::generic", sem="release", ptx=(8, 3), sm=90, tier=3)
-form("fence.proxy.kind.sem.scope [a], #size:b32", kind="tensormap::generic", sem="acquire", ptx=(8, 3), sm=90, tier=3)
-form("fence.proxy.kind.sem.restrict.scope", kind="async::generic", sem="acquire",
+form("fence:proxy.kind", kind="alias", ptx=(7, 5), sm=70)
+form("fence:proxy.kind{.space}", kind="async", space="global shared::cta shared::cluster", ptx=(8, 0), sm=90)
+form("fence:proxy.kind.sem.scope", kind="tensormap::generic", sem="release", ptx=(8, 3), sm=90, tier=3)
+form("fence:proxy.kind.sem.scope [a], #size:b32", kind="tensormap::generic", sem="acquire", ptx=(8, 3), sm=90, tier=3)
+form("fence:proxy.kind.sem.restrict.scope", kind="async::generic", sem="acquire",
      restrict="sync_restrict::shared::cluster", scope="cluster", ptx=(8, 6), sm=90)  # fmt: skip
-form("fence.proxy.kind.sem.restrict.scope", kind="async::generic", sem="release",
+form("fence:proxy.kind.sem.restrict.scope", kind="async::generic", sem="release",
      restrict="sync_restrict::shared::cta", scope="cluster", ptx=(8, 6), sm=90)  # fmt: skip
 
 # --- atom, red ---------------------------------------------------------------------------------------------------
-
-SHARED = "shared shared::cta shared::cluster"
 
 #: What atom and red do to one scalar: (operations, further modifiers, types, PTX version, sm).
 _SCALAR = (
@@ -81,7 +79,7 @@ def _places(opcode: str, modifiers: str, dest: str, sem: str, op: str, types: st
             sm: int) -> None:  # fmt: skip
     """Two forms of an operation on one location: in global memory, with a cache policy; in shared memory."""
     slots = {"sem": sem, "op": op, "type": types}
-    form(f"{opcode}{{.sem}}{{.scope}}{{.space}}.op{modifiers}{{.cachehint}}.type {dest}[a], b, policy:b64?cachehint",
+    form(f"{opcode}{{.sem}}{{.scope}}{{.space}}.op{modifiers}{{.cachehint}}.type {dest}[a], b, {POLICY}",
          slots, space="global", ptx=ptx, sm=sm)  # fmt: skip
     form(f"{opcode}{{.sem}}{{.scope}}.space.op{modifiers}.type {dest}[a], b", slots, space=SHARED, ptx=ptx, sm=sm)
 
@@ -92,7 +90,7 @@ def _atomics(opcode: str, sem: str, dest: str) -> None:
         _places(opcode, extra, dest, sem, op, types, ptx, sm)
     for op, extra, vec, types in _VECTOR:
         form(f"{opcode}{{.sem}}{{.scope}}{{.space}}.op{extra}{{.cachehint}}.vec.type {dest.replace('d', 'd.vec')}[a], "
-             "b.vec, policy:b64?cachehint", sem=sem, space="global", op=op, vec=vec, type=types,
+             f"b.vec, {POLICY}", sem=sem, space="global", op=op, vec=vec, type=types,
              ptx=(8, 1), sm=90)  # fmt: skip
 
 
@@ -111,33 +109,33 @@ _atomics("red", "relaxed release", "")
 # --- the warp ----------------------------------------------------------------------------------------------------
 
 row("shfl", tier=2, doc=f"{_PARALLEL}shfl.sync")
-form("shfl.sync.mode.type d{|p}^, a, b:b32, c:b32, mask:b32", mode="up down bfly idx", type="b32", ptx=(6, 0), sm=30)
+form("shfl.sync.mode.type d{|p}^, a, b:b32, c:b32, mask:u32", mode="up down bfly idx", type="b32", ptx=(6, 0), sm=30)
 form("shfl.mode.type d{|p}^, a, b:b32, c:b32", mode="up down bfly idx", type="b32", ptx=(3, 0), sm=30,
      until=(6, 3), gone_sm=70)  # fmt: skip
 
 row("vote", tier=2, doc=f"{_PARALLEL}vote.sync")
-form("vote.sync.op.type p, !a, mask:b32", op="all any uni", type="pred", ptx=(6, 0), sm=30)
-form("vote.sync.op.type d, !a, mask:b32", op="ballot", type="b32", ptx=(6, 0), sm=30)
+form("vote.sync.op.type p, !a, mask:u32", op="all any uni", type="pred", ptx=(6, 0), sm=30)
+form("vote.sync.op.type d, !a, mask:u32", op="ballot", type="b32", ptx=(6, 0), sm=30)
 form("vote.op.type p, !a", op="all any uni", type="pred", ptx=(1, 2), sm=12, until=(6, 3), gone_sm=70)
 form("vote.op.type d, !a", op="ballot", type="b32", ptx=(2, 0), sm=20, until=(6, 3), gone_sm=70)
 
 row("match", tier=2, doc=f"{_PARALLEL}match.sync")
-form("match.op.sync.type d:b32, a, mask:b32", op="any", type="b32 b64", ptx=(6, 0), sm=70)
-form("match.op.sync.type d^{|p}^:b32, a, mask:b32", op="all", type="b32 b64", ptx=(6, 0), sm=70)
+form("match.op.sync.type d:u32, a, mask:u32", op="any", type="b32 b64", ptx=(6, 0), sm=70)
+form("match.op.sync.type d^{|p}^:u32, a, mask:u32", op="all", type="b32 b64", ptx=(6, 0), sm=70)
 
 row("activemask", tier=2, doc=f"{_PARALLEL}activemask")
 form("activemask.type d", type="b32", ptx=(6, 2), sm=30)
 
 row("redux", tier=2, doc=f"{_PARALLEL}redux.sync")
-form("redux.sync.op.type d, a, mask:b32", op="add min max", type="u32 s32", ptx=(7, 0), sm=80)
-form("redux.sync.op.type d, a, mask:b32", op="and or xor", type="b32", ptx=(7, 0), sm=80)
-form("redux.sync.op{.abs}{.nan}.type d, a, mask:b32", op="min max", type="f32", ptx=(8, 6), sm=100, suffix="f")
+form("redux.sync.op.type d, a, mask:u32", op="add min max", type="u32 s32", ptx=(7, 0), sm=80)
+form("redux.sync.op.type d:u32, a:u32, mask:u32", op="and or xor", type="b32", ptx=(7, 0), sm=80)
+form("redux.sync.op{.abs}{.nan}.type d, a, mask:u32", op="min max", type="f32", ptx=(8, 6), sm=100, suffix="f")
 
 row("elect", tier=2, doc=f"{_PARALLEL}elect.sync")
-form("elect.sync d^|p:b32, mask:b32", ptx=(8, 0), sm=90)
+form("elect.sync d^|p:u32, mask:u32", ptx=(8, 0), sm=90)
 
 row("griddepcontrol", tier=2, doc=f"{_PARALLEL}griddepcontrol")
 form("griddepcontrol.mode", mode="launch_dependents wait", ptx=(7, 8), sm=90)
 
 row("setmaxnreg", tier=2, doc="Miscellaneous Instructions: setmaxnreg")
-form("setmaxnreg.mode.sync.aligned.type #n", mode="inc dec", type="u32", ptx=(8, 0), sm=90, suffix="a")
+form("setmaxnreg:mode.sync.aligned.type #n", mode="inc dec", type="u32", ptx=(8, 0), sm=90, suffix="a")
