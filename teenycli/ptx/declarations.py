@@ -35,6 +35,12 @@ LINKING = (".extern", ".visible", ".weak", ".common")
 _VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
 _TYPES = {f".{name}": name for name in (*TYPE_SIZES, "pred")}
 _MAX_DIM = 2**40
+_OPAQUE = ("texref", "samplerref", "surfref")
+#: What a ``.ptr`` may point to: a space, or an object of opaque type.
+_POINTED = {
+    **{name: SPACES[name] for name in (".const", ".global", ".local", ".shared")},
+    **{f".{name}": Space.TEX for name in _OPAQUE},
+}
 
 #: Directives that stand between ``)`` and ``{``, and what they take.
 _TRIPLES = {".reqntid": "reqntid", ".maxntid": "maxntid", ".reqnctapercluster": "reqnctapercluster"}
@@ -178,6 +184,8 @@ def _outer_length(init: tuple[Init, ...], variable: Variable) -> int:
 
 def initializer(cursor: Cursor, type: str, depth: int = 0) -> Init:
     """An initialiser: a value, or values in (nested) braces. Floats become bit patterns of ``type``."""
+    if type in _OPAQUE:
+        return _fields(cursor)
     if not cursor.take("{"):
         return _initial_value(cursor, type)
     if depth > 60:
@@ -188,6 +196,21 @@ def initializer(cursor: Cursor, type: str, depth: int = 0) -> Init:
             cursor.expect(",", "a value of the initialiser")
         items.append(initializer(cursor, type, depth + 1))
     return tuple(items)
+
+
+def _fields(cursor: Cursor) -> Init:
+    """``{ filter_mode = linear, … }`` of a sampler; what they say is for the driver alone."""
+    cursor.expect("{")
+    while True:
+        cursor.expect_kind("ID", "the name of a field")
+        cursor.expect("=", "the field")
+        if cursor.token.kind == "ID":
+            cursor.advance()
+        else:
+            constants.integer(cursor, "the value of the field")
+        if not cursor.take(","):
+            cursor.expect("}", "the fields")
+            return ()
 
 
 def _initial_value(cursor: Cursor, type: str) -> Init:
@@ -270,12 +293,12 @@ def _pointer(cursor: Cursor) -> Pointer:
     cursor.expect(".ptr", "the parameter's type")
     space, align = None, 4  # PTX ISA, ".ptr": without .align the pointer is assumed aligned to 4 bytes
     while cursor.token.kind == "DOT":
-        if cursor.at(".const", ".global", ".local", ".shared"):
-            space = SPACES[cursor.advance().text]
+        if cursor.token.text in _POINTED:
+            space = _POINTED[cursor.advance().text]
         elif cursor.take(".align"):
             align = _alignment(cursor)
         else:
-            cursor.fail_unknown("pointer attribute", cursor.token, (".const", ".global", ".local", ".shared", ".align"))
+            cursor.fail_unknown("pointer attribute", cursor.token, (*_POINTED, ".align"))
     return Pointer(space, align)
 
 

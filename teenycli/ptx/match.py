@@ -4,7 +4,7 @@ The rules for operand types are those that ptxas applies (PTX ISA, "Type Checkin
 (.b) instruction type takes any register of its width, an integer type takes .b, .u and .s registers, a floating-point
 type .b and .f; constants are floating-point where the type is, else integers.
 
-May import ``ptx.isa``, ``ptx.lexer``, ``ptx.model``, ``ptx.syntax``.
+May import ``arch`` and the rest of ``ptx`` but ``resolve``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from teenycli.arch import parse_target
 from teenycli.errors import did_you_mean
-from teenycli.ptx.code import Label, Mem, Operand, Pair, Reg, Special, Symbol, Table, Vec
-from teenycli.ptx.isa import PARTS, Form, OperandSpec, Role, forms_of, register_type, rows
+from teenycli.ptx.code import Label, Mem, Operand, Pair, Reg, Register, Special, Symbol, Table, Vec
+from teenycli.ptx.isa import PARTS, Form, OperandSpec, Role, constant_fits, forms_of, register_fits, rows
 from teenycli.ptx.lexer import Cursor
 from teenycli.ptx.model import Float, Int, Module, Variable, type_width
 from teenycli.ptx.specials import SHRINKABLE, SPECIALS, VECTOR_SPECIALS
@@ -44,6 +45,8 @@ class Matcher:
     def __init__(self, cursor: Cursor, module: Module) -> None:
         self.cursor = cursor
         self.wide_addresses = module.address_size == 64
+        self.version = module.version
+        self.sm = parse_target(module.target).sm
 
     def match(
         self, raw: RawOp, given: tuple[Operand | None, ...]
@@ -59,6 +62,8 @@ class Matcher:
         for form, mods in found:
             operands = _unwrapped(form, mods, given)
             why = self._mismatch(form, mods, operands)
+            if why is None and form.given_up(self.version, self.sm):
+                why = f"is no instruction of PTX {self.version[0]}.{self.version[1]} for sm_{self.sm} any more"
             if why is None:
                 return form, mods, operands
             # The first form's complaint, unless a later one got as far as the operands' kinds.
@@ -150,16 +155,19 @@ class Matcher:
             why = self._operand(form, mods, coord, given)
             if why is not None:
                 return why
-        if form.opcode not in _GENERIC_MEMORY:
-            return None
-        space = mods.get("space")
-        if isinstance(operand.base, int) and space != "local":
+        if isinstance(operand.base, int) and mods.get("space") != "local":
             return f"a constant address is legal in .local only: {operand.base}"
-        if isinstance(operand.base, Reg) and self.wide_addresses:
-            held = operand.base.register
-            if space in (None, "global") and type_width(held.type) == 32:
-                return f"'{held.name}' is .{held.type}, but a {space or 'generic'} address has 64 bits"
-        return None
+        return self._base(form, mods, spec, operand.base.register) if isinstance(operand.base, Reg) else None
+
+    def _base(self, form: Form, mods: Mapping[str, str], spec: OperandSpec, held: Register) -> str | None:
+        kind = form.type_of(spec, mods)
+        if kind is not None:
+            return _type_clash(kind, held.type, held.name, relaxed=False)
+        space = mods.get("space")
+        narrow = form.opcode in _GENERIC_MEMORY and space in (None, "global") and type_width(held.type) == 32
+        if narrow and self.wide_addresses:
+            return f"'{held.name}' is .{held.type}, but a {space or 'generic'} address has 64 bits"
+        return f"'{held.name}' is .{held.type}, which holds no address" if held.type == "b128" else None
 
 
 def _unwrapped(form: Form, mods: Mapping[str, str], operands: tuple[Operand | None, ...]) -> tuple[Operand | None, ...]:
@@ -201,6 +209,8 @@ def _vector(kind: str | None, spec: OperandSpec, operand: Operand | None, length
         return "a vector in braces is wanted"
     if length is not None and len(operand.items) != length:
         return f"a vector of {length} is wanted, not of {len(operand.items)}"
+    if None in operand.items and not (spec.sink or spec.role is Role.DST):
+        return "'_' can stand in a vector of results only"
     for item in operand.items:
         why = None if item is None else _scalar(kind, spec, item)
         if why is not None:
@@ -217,7 +227,7 @@ def _scalar(kind: str | None, spec: OperandSpec, operand: Operand | None) -> str
     if spec.role is Role.DST:
         return "its result needs a register"
     if isinstance(operand, Int | Float):
-        return _constant(kind, operand)
+        return _constant(kind, spec, operand)
     if isinstance(operand, Special):
         return _special(kind, spec, operand)
     if isinstance(operand, Symbol):
@@ -247,31 +257,24 @@ def _register(kind: str | None, spec: OperandSpec, operand: Reg) -> str | None:
         return f"'{register.name}' is a vector"
     if register.vector == 1 and operand.part is not None and not _is_part(spec, operand.part):
         return f"'{register.name}' has no part '.{operand.part}' here"
-    return None if kind is None else _type_clash(register_type(kind), register.type, register.name, spec.relaxed)
+    return None if kind is None else _type_clash(kind, register.type, register.name, spec.relaxed)
 
 
 def _type_clash(kind: str, held: str, name: str, relaxed: bool) -> str | None:
-    wanted, width = type_width(kind), type_width(held)
-    if wanted is None or width is None:
-        return None
-    clash = f"'{name}' is .{held}, .{kind} is wanted"
-    if "pred" in (kind, held):
-        return None if kind == held else clash
-    if width != wanted and not (relaxed and width > wanted):
-        return clash
-    families = {"u": "bus", "s": "bus", "f": "bf"}.get(kind[0])
-    return None if families is None or held[0] in families else clash
+    return None if register_fits(kind, held, relaxed=relaxed) else f"'{name}' is .{held}, .{kind} is wanted"
 
 
-def _constant(kind: str | None, constant: Int | Float) -> str | None:
+def _constant(kind: str | None, spec: OperandSpec, constant: Int | Float) -> str | None:
+    if spec.register:
+        return "a register is wanted, not a constant"
+    is_float = isinstance(constant, Float)
     if kind is None:
         return None
-    is_float = kind[0] in "fe" or kind.startswith(("bf", "tf", "ue"))
-    if isinstance(constant, Int):
-        return f"an integer is no .{kind}" if is_float else None
-    if is_float or kind == f"b{constant.width}":
-        return None
-    return f"a floating-point constant is no .{kind}"
+    if not constant_fits(kind, is_float=is_float):
+        return f"{'a floating-point constant' if is_float else 'an integer'} is no .{kind}"
+    if isinstance(constant, Float) and kind[0] == "b" and kind != f"b{constant.width}":
+        return f"a floating-point constant of {constant.width} bits is no .{kind}"
+    return None
 
 
 def _special(kind: str | None, spec: OperandSpec, operand: Special) -> str | None:
@@ -281,7 +284,7 @@ def _special(kind: str | None, spec: OperandSpec, operand: Special) -> str | Non
         return f"'{operand.name}' needs a component, as in '{operand.name}.x'"
     if kind is None or kind in SHRINKABLE.get(operand.name, ()):
         return None
-    return _type_clash(register_type(kind), SPECIALS[operand.name], operand.name, relaxed=False)
+    return _type_clash(kind, SPECIALS[operand.name], operand.name, relaxed=False)
 
 
 def _packing(kind: str, vector: Vec) -> str | None:

@@ -321,6 +321,10 @@ class _Resolver:
     def _use(self, name: Name, register: Register) -> Reg:
         if name.offset is not None:  # inside brackets it has been taken off already
             self.cursor.fail_at(name.start, f"'{name.text}' is a register; an offset on it belongs inside brackets")
+        if name.sign == ("-" if register.type == "pred" else "!"):
+            self.cursor.fail_at(
+                name.start, f"'{name.sign}' cannot stand before '{name.text}', a .{register.type} register"
+            )
         if name.part is None or register.vector == 1:
             return Reg(register, name.part, bool(name.sign))
         part = _COMPONENTS.get(name.part)
