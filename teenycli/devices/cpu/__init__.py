@@ -1,7 +1,7 @@
 """The CPU device: a JIT from PTX to native vector code, checked on every memory access.
 
-``CpuDevice`` implements ``devices.base.Device``; ``supports`` and ``supports_form`` say which instructions it has. Importing
-this package imports neither numpy nor llvmlite; making a device does.
+``CpuDevice`` implements ``devices.base.Device``; ``supports`` and ``supports_form`` say which instructions it has.
+Importing this package imports neither numpy nor llvmlite; making a device does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From LLVM text to machine code: the target, the pass pipeline, object code, and loading it.
 
-May import ``value``. Imports llvmlite inside functions only.
+May import ``value``, ``errors``, ``exits``. Imports llvmlite inside functions only.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from teenycli.devices.cpu.value import Unit
+from teenycli.errors import TeenyError
+from teenycli.exits import Exit
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
@@ -69,11 +71,16 @@ def compile_text(unit: Unit, functions: str, lines: int) -> bytes:
     options.slp_vectorization = False
     options.loop_unrolling = False
     builder = llvm.create_pass_builder(machine_here, options)
-    if level:
+    if level == 2:
         passes = builder.getModulePassManager()
     else:
+        # Registers are in frames here: little is left for the passes between these and code generation.
         passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
         passes.add_sroa_pass()
+        if level:
+            passes.add_instruction_combine_pass()
+            passes.add_simplify_cfg_pass()
     passes.run(module, builder)
     code = bytes(machine_here.emit_object(module))
     passes.close()
@@ -113,7 +120,11 @@ _loaded = 0
 
 
 def load_object(code: bytes) -> tuple[int, Any]:
-    """Load object code; the address of ``teeny_run``, and what keeps the code alive."""
+    """Load object code; the address of ``teeny_run``, and what keeps the code alive.
+
+    Raises TeenyError ``processor-too-old`` (exit UNSUPPORTED) when the code calls for a function that stands in for an
+    instruction which the processor lacks (conversions of f16 on x86 before F16C).
+    """
     import llvmlite.binding as llvm
 
     global _loaded
@@ -122,5 +133,12 @@ def load_object(code: bytes) -> tuple[int, Any]:
     builder.add_object_img(code)
     builder.add_current_process()
     builder.export_symbol("teeny_run")
-    tracker = builder.link(_jit(), f"kernel{_loaded}")
+    try:
+        tracker = builder.link(_jit(), f"kernel{_loaded}")
+    except RuntimeError as error:
+        raise TeenyError(
+            "processor-too-old",
+            f"this processor ({machine().cpu}) lacks an instruction that the kernel needs: {error}",
+            exit=Exit.UNSUPPORTED,
+        ) from error
     return int(tracker["teeny_run"]), tracker

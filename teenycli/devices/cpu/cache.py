@@ -1,7 +1,7 @@
 """Compiled kernels on disk. ``TEENY_CACHE_DIR`` says where, else the user's cache folder.
 
-A file is complete or not there (written beside and renamed), and carries the hash of what it holds: one that is cut short
-or scribbled over counts as missing. The folder is the user's alone.
+A file is complete or not there (written beside and renamed), and carries the hash of what it holds: one that is cut
+short or scribbled over counts as missing. The folder is the user's alone.
 
 May import ``kernel`` and ``build``. A folder that cannot be used means no cache, and no error.
 """
@@ -15,7 +15,7 @@ import re
 import sys
 import tempfile
 from contextlib import suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -75,10 +75,12 @@ def key_of(module: Module, entry: Function, sm: int) -> str:
             words = _NAME.findall(repr(variables[name].init)) if name in variables else []
         else:
             body = text[function.body.start : function.body.end]
-            digest.update(f"{function!r} {function.body.line}\n{body}".encode())
+            digest.update(f"{replace(function, body=None)!r} {function.body.line}\n{body}".encode())
             words = _NAME.findall(body)
         for word in words:
-            if word not in seen and (word in functions or word in others or word in variables or word in module.aliases):
+            if word not in seen and (
+                word in functions or word in others or word in variables or word in module.aliases
+            ):
                 seen.add(word)
                 pending.append(word)
     return digest.hexdigest()
@@ -116,7 +118,7 @@ def write(key: str, image: Image) -> None:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(_MAGIC + hashlib.sha256(body).digest() + body)
-            os.replace(name, where / f"{key}.kernel")
+            Path(name).replace(where / f"{key}.kernel")
         except OSError:
-            os.unlink(name)
+            Path(name).unlink()
             raise

@@ -5,7 +5,7 @@ other lane that lives is parked: ``pcs`` holds the index of the block it waits f
 run lowest block first (see ``flow``), so a jump goes through the scheduler only when a parked lane may wait at or
 before its target. A warp that has to wait stores its lanes' pcs in its frame, and returns.
 
-May import ``lower`` and what it may import.
+May import ``ops``, ``lower`` and what they may import.
 """
 
 from __future__ import annotations
@@ -27,12 +27,17 @@ from teenycli.devices.cpu.layout import (
     offset,
 )
 from teenycli.devices.cpu.lower import Lowering
+from teenycli.devices.cpu.ops.memory import hand_over, plan_block
+from teenycli.devices.cpu.ops.sync import arrive, population
 from teenycli.devices.cpu.program import Block, Handover, Step
 from teenycli.devices.cpu.registry import find
 from teenycli.devices.cpu.value import Value, integer
 
 #: Up to so many lines of LLVM text the warp function is copied into the driver's loop.
 INLINE_LINES = 220
+
+#: Rounds of a loop that may wait for others before it gives way.
+SPIN_ROUNDS = 32
 
 
 class Control:
@@ -56,6 +61,8 @@ class Control:
             w.jump("sched")
         if self.x.scheduled:
             self._scheduler()
+        if any(block.spins for block in self.x.flow.blocks):
+            self._others()
         w.label("finish")
         self._set_state(WarpState.DONE)
         w.line(f"ret i32 {DONE}")
@@ -92,6 +99,8 @@ class Control:
             f"  %maskp = alloca {self.mask_type}",
             f"  %pcsp = alloca {self.lanes}",
             "  %lowp = alloca i32",
+            "  %spinp = alloca i32",
+            f"  store i32 {SPIN_ROUNDS}, ptr %spinp",
             "  %scratch = alloca [64 x i8], align 64",
             f"  %t0 = mul i32 %w, {w.width}",
             *w.head,
@@ -132,7 +141,7 @@ class Control:
     def _block(self, block: Block) -> None:
         w, x = self.w, self.x
         w.label(f"b{block.index}")
-        x.begin(block)
+        x.begin(block, plan_block(x, block))
         x.mask = w.assign(f"load {self.mask_type}, ptr %maskp")
         for step in block.steps:
             self._step(step)
@@ -143,7 +152,7 @@ class Control:
         x = self.x
         if isinstance(step, Handover):
             x.inst, x.guard = step.inst, None
-            x.hand_over(step)
+            hand_over(x, step)
             return
         x.inst, x.guard = step, None
         if step.guard is not None:
@@ -172,7 +181,8 @@ class Control:
 
     def _end_branch(self, block: Block) -> None:
         inst, x, w = block.last, self.x, self.w
-        assert inst is not None and inst.guard is not None
+        assert inst is not None
+        assert inst.guard is not None
         condition = x.read(inst.guard, "i1")
         x.flush()
         taken, other = block.targets
@@ -241,7 +251,7 @@ class Control:
             place = NO_PC if target.is_bare_exit else target.index
             pcs = w.select(here, integer("i32", place), pcs)
         w.line(f"store {self.lanes} {pcs.text}, ptr %pcsp")
-        self._check_stop(block)
+        self._check_stop()
         w.jump("sched")
 
     def _check_index(self, index: Value, count: int) -> None:
@@ -257,8 +267,6 @@ class Control:
 
     def _end_suspend(self, block: Block) -> None:
         """A barrier: active lanes wait, parked ones run on; when all wait the warp does."""
-        from teenycli.devices.cpu.ops.sync import arrive, population
-
         x, w = self.x, self.w
         inst = block.last
         assert inst is not None
@@ -284,15 +292,15 @@ class Control:
 
     def _go(self, block: Block, target: Block) -> None:
         """Jump with the lanes in ``maskp``."""
-        x, w = self.x, self.w
+        w = self.w
         if target.is_bare_exit:
             self._leave(block)
         elif target.index <= block.index:
-            self._check_stop(block)
+            self._check_stop()
+            if block.spins:
+                self._give_way(target)
             w.jump(f"b{target.index}")
-        elif not x.flow.is_divergent(block) and not x.flow.is_divergent(target) and not x.flow.split_barriers:
-            w.jump(f"b{target.index}")
-        elif not x.scheduled:
+        elif self._alone(block):
             w.jump(f"b{target.index}")
         else:
             low = w.assign("load i32, ptr %lowp")
@@ -300,10 +308,48 @@ class Control:
             self.parking.add(target.index)
             w.branch(free, f"b{target.index}", f"park{target.index}")
 
+    def _alone(self, block: Block) -> bool:
+        """Whether every living lane of the warp is active when ``block`` runs."""
+        x = self.x
+        return not x.scheduled or not (x.flow.is_divergent(block) or x.flow.split_barriers)
+
+    def _give_way(self, target: Block) -> None:
+        """After so many rounds of a loop that may wait, let them run: this warp's lanes, then other warps."""
+        w = self.w
+        left = w.assign("load i32, ptr %spinp")
+        fewer = w.assign(f"sub i32 {left}, 1")
+        w.line(f"store i32 {fewer}, ptr %spinp")
+        yields, on = w.fresh_label("yields"), w.fresh_label("on")
+        w.branch(w.assign(f"icmp eq i32 {fewer}, 0"), yields, on, likely=False)
+        w.label(yields)
+        w.line(f"store i32 {SPIN_ROUNDS}, ptr %spinp")
+        self._park(w.assign(f"load {self.mask_type}, ptr %maskp"), target.index)
+        w.line(f"store i32 {target.index}, ptr %lowp")
+        w.jump("giveway")
+        w.label(on)
+
+    def _others(self) -> None:
+        """Lanes parked elsewhere than at the loop in ``low`` get one block; with none, the next warp runs."""
+        w = self.w
+        w.label("giveway")
+        pcs = w.assign(f"load {self.lanes}, ptr %pcsp")
+        loop = w.assign("load i32, ptr %lowp")
+        spinning = w.assign(f"icmp eq {self.lanes} {pcs}, {w.splat('i32', loop, w.width)}")
+        others = w.assign(f"select {self.mask_type} {spinning}, {self.lanes} splat (i32 {NO_PC}), {self.lanes} {pcs}")
+        lowest = w.reduce("umin", others, "i32")
+        w.branch(w.assign(f"icmp uge i32 {lowest}, {WAITING_PC}"), "pause", "swap")
+        w.label("swap")
+        mine = w.assign(f"icmp eq {self.lanes} {pcs}, {w.splat('i32', lowest, w.width)}")
+        self._run(mine, pcs, lowest)
+        w.label("pause")
+        self._save_lanes(pcs)
+        self.x.copy_slots(save=True)
+        self._set_state(WarpState.READY)
+        w.line(f"ret i32 {SUSPENDED}")
+
     def _leave(self, block: Block) -> None:
         """Active lanes exit; parked ones go on."""
-        alone = not self.x.scheduled or not (self.x.flow.is_divergent(block) or self.x.flow.split_barriers)
-        self.w.jump("finish" if alone else "sched")
+        self.w.jump("finish" if self._alone(block) else "sched")
 
     def _park(self, mask: str, index: int) -> None:
         w = self.w
@@ -311,7 +357,7 @@ class Control:
         new = w.assign(f"select {self.mask_type} {mask}, {self.lanes} splat (i32 {index}), {self.lanes} {pcs}")
         w.line(f"store {self.lanes} {new}, ptr %pcsp")
 
-    def _check_stop(self, block: Block) -> None:
+    def _check_stop(self) -> None:
         """On a back edge: whether the launch is to end."""
         w, x = self.w, self.x
         place = w.assign(f"getelementptr i8, ptr %launch, i64 {offset(Launch, 'stop')}")
@@ -332,21 +378,32 @@ class Control:
         pcs = w.assign(f"load {self.lanes}, ptr %pcsp")
         lowest = w.reduce("umin", pcs, "i32")
         mine = w.assign(f"icmp eq {self.lanes} {pcs}, {w.splat('i32', lowest, w.width)}")
-        rest = w.assign(
-            f"select {self.mask_type} {mine}, {self.lanes} splat (i32 {NO_PC}), {self.lanes} {pcs}"
-        )
         if x.suspends:
             waits = w.assign(f"icmp uge i32 {lowest}, {WAITING_PC}")
             runs = w.fresh_label("runs")
             w.branch(waits, "idle", runs)
             w.label(runs)
+        self._run(mine, pcs, lowest)
+        if x.suspends:
+            self._idle(lowest, pcs)
+
+    def _run(self, mine: str, pcs: str, place: str) -> None:
+        """Go on at block ``place`` with the lanes in ``mine``; the others stay parked."""
+        w = self.w
+        rest = w.assign(f"select {self.mask_type} {mine}, {self.lanes} splat (i32 {NO_PC}), {self.lanes} {pcs}")
         w.line(f"store {self.lanes} {rest}, ptr %pcsp")
         w.line(f"store i32 {w.reduce('umin', rest, 'i32')}, ptr %lowp")
         w.line(f"store {self.mask_type} {mine}, ptr %maskp")
         cases = " ".join(f"i32 {b.index}, label %b{b.index}" for b in self._resumable())
-        w.line(f"switch i32 {lowest}, label %finish [{cases}]")
-        if x.suspends:
-            self._idle(lowest, pcs)
+        w.line(f"switch i32 {place}, label %finish [{cases}]")
+
+    def _save_lanes(self, pcs: str) -> None:
+        """Keep every lane's pc in the frame."""
+        w = self.w
+        w.line(f"store {self.lanes} {pcs}, ptr {self._frame(sizeof(FrameHead))}, align 4")
+        self._set_head("resume", str(LANES_DIFFER))
+        living = w.assign(f"icmp ne {self.lanes} {pcs}, splat (i32 {NO_PC})")
+        self._set_head("alive", population(self.x, Value("i1", living, False)))
 
     def _resumable(self) -> list[Block]:
         """Blocks at which a lane may be parked."""
@@ -355,26 +412,20 @@ class Control:
             return flow.blocks
         found = {t.index for b in flow.blocks if b.kind == "suspend" for t in b.targets} | self.parking
         for block in flow.blocks:
-            if block.kind == "switch" or flow.is_divergent(block) or block.kind == "branch":
+            if block.kind in ("switch", "branch") or block.spins or flow.is_divergent(block):
                 found |= {t.index for t in block.targets}
         return [flow.blocks[k] for k in sorted(found)]
 
     def _idle(self, lowest: str, pcs: str) -> None:
         """Every lane waits, or is gone."""
-        from teenycli.devices.cpu.ops.sync import population
-
-        w, x = self.w, self.x
+        w = self.w
         w.label("idle")
         gone = w.assign(f"icmp eq i32 {lowest}, {NO_PC}")
         w.branch(gone, "finish", "suspend")
         w.label("suspend")
-        w.line(f"store {self.lanes} {pcs}, ptr {self._frame(sizeof(FrameHead))}, align 4")
-        self._set_head("resume", str(LANES_DIFFER))
-        living = w.assign(f"icmp ne {self.lanes} {pcs}, splat (i32 {NO_PC})")
-        self._set_head("alive", population(x, Value("i1", living, False)))
+        self._save_lanes(pcs)
         w.jump("wait")
         w.label("wait")
-        x.copy_slots(save=True)
+        self.x.copy_slots(save=True)
         self._set_state(WarpState.WAITING)
         w.line(f"ret i32 {SUSPENDED}")
-

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from teenycli.arch import Limits, limits_of, parse_target
 from teenycli.devices.base import DeviceBuffer, Kernel, LaunchTime
@@ -28,7 +28,7 @@ def available_threads() -> int:
 
 
 class CpuDevice:
-    """``threads`` of the pool (default: every processor this process may use); ``cache`` keeps compiled kernels on disk."""
+    """A device of ``threads`` (default: every processor this process may use); ``cache`` keeps kernels on disk."""
 
     def __init__(self, threads: int | None = None, cache: bool = True) -> None:
         from teenycli.devices.cpu.launcher import Runner
@@ -60,7 +60,8 @@ class CpuDevice:
     def load(self, module: Module, entry: str) -> Kernel:
         """Compile ``entry``, or take it from the cache.
 
-        Raises TeenyError ``unsupported-instruction`` (exit UNSUPPORTED), ``unknown-entry``, or what the body's text deserves.
+        Raises TeenyError ``unsupported-instruction`` (exit UNSUPPORTED), ``unknown-entry``, or what is wrong with the
+        body's text.
         """
         from teenycli.devices.cpu import build, cache, kernel, variables
         from teenycli.devices.cpu.launcher import CpuKernel
@@ -93,7 +94,8 @@ class CpuDevice:
     def download(self, buffer: DeviceBuffer) -> Bytes:
         from teenycli.devices.cpu.memory import CpuBuffer
 
-        assert isinstance(buffer, CpuBuffer) and buffer.data is not None, buffer.name
+        assert isinstance(buffer, CpuBuffer)
+        assert buffer.data is not None, buffer.name
         return buffer.data.copy()
 
     def launch(self, kernel: Kernel, launch: Launch, buffers: dict[str, DeviceBuffer], timeout: float) -> LaunchTime:
@@ -109,7 +111,7 @@ class CpuDevice:
         for buffer in self._space.buffers.values():
             buffer.data = None
 
-    def __enter__(self) -> CpuDevice:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

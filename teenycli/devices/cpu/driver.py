@@ -1,8 +1,8 @@
 """The driver of a launch as generated code: hands out CTAs, runs their warps, completes barriers, finds deadlocks.
 
 Two shapes. Where no warp ever waits, a loop over CTAs and warps. Else passes over the warps of a CTA: each runs until
-it ends or waits; then barriers that have all their lanes release them. A pass in which no warp could run and no barrier was
-complete is a deadlock.
+it ends or waits; then barriers that have all their lanes release them. A pass in which no warp could run and no
+barrier was complete is a deadlock.
 
 May import ``layout`` and ``native``.
 """
@@ -17,7 +17,6 @@ from teenycli.devices.cpu.layout import (
     NO_PC,
     WAITING_PC,
     Barrier,
-    Context,
     FaultKind,
     FrameHead,
     Launch,
@@ -192,7 +191,7 @@ def _release(width: int, frame_size: int) -> str:
     """``teeny.release``: after a pass, release the lanes of complete barriers.
 
     Returns 0 when every warp is done, 1 to go on, 2 after a deadlock has been reported. A barrier with no count wants
-    all lanes of the CTA that live.
+    all lanes of the CTA that live. A count is in whole warps, so one past the CTA's threads means all of them.
     """
     lanes = f"<{width} x i32>"
     return f"""
@@ -200,6 +199,10 @@ define internal i32 @teeny.release(ptr %ctx, i32 %warps, i32 %ran) noinline #0 {
 entry:
   %fp = getelementptr i8, ptr %ctx, i64 {context_at("frames")}
   %frames = load ptr, ptr %fp
+  %lp = getelementptr i8, ptr %ctx, i64 {context_at("launch")}
+  %launch = load ptr, ptr %lp
+  %thp = getelementptr i8, ptr %launch, i64 {launch_at("threads")}
+  %threads = load i32, ptr %thp
   br label %count
 count:
   %w = phi i32 [ 0, %entry ], [ %next, %counted ]
@@ -243,7 +246,9 @@ barrier:
   %ep = getelementptr i8, ptr %bar, i64 {Barrier.expected.offset}
   %given = load i32, ptr %ep
   %all = icmp eq i32 %given, 0
-  %want = select i1 %all, i32 %alivenext, i32 %given
+  %fewer = icmp ult i32 %given, %threads
+  %asked = select i1 %fewer, i32 %given, i32 %threads
+  %want = select i1 %all, i32 %alivenext, i32 %asked
   %some = icmp ne i32 %arrived, 0
   %enough = icmp uge i32 %arrived, %want
   %complete = and i1 %some, %enough

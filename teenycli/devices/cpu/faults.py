@@ -87,7 +87,11 @@ def _describe(kind: FaultKind, record: Launch, site: Site, scene: Scene) -> tupl
     if kind in (FaultKind.ACCESS, FaultKind.MISALIGNED):
         return _describe_access(kind, record.fault_address, site, scene)
     if kind is FaultKind.STOPPED:
-        return "timeout", f"stopped by the time-out at '{site.text}'", "--timeout SECONDS gives it longer; 0 is no limit"
+        return (
+            "timeout",
+            f"stopped by the time-out at '{site.text}'",
+            "--timeout SECONDS gives it longer; 0 is no limit",
+        )
     if kind is FaultKind.DEADLOCK:
         return (
             "deadlock",
@@ -120,7 +124,11 @@ def _describe_access(kind: FaultKind, address: int, site: Site, scene: Scene) ->
     if freed is not None and freed.data is None:
         return "use-after-free", f"'{site.text}' {verb} {size} bytes of {region.name}, which has been freed", None
     if verb == "writes" and not region.writable:
-        return "read-only", f"'{site.text}' {verb} {size} bytes at offset {offset} of {region.name}, which is read-only", None
+        return (
+            "read-only",
+            f"'{site.text}' {verb} {size} bytes at offset {offset} of {region.name}, which is read-only",
+            None,
+        )
     signed = offset - (1 << ID_SHIFT) if offset >> ID_SHIFT - 1 else offset
     message = f"'{site.text}' {verb} {size} bytes at offset {signed} of {region.name}, which has {region.size} bytes"
     if offset < region.size:
@@ -152,5 +160,3 @@ def window_regions(shared: int, local: int, params: int) -> dict[int, Region]:
         LOCAL_ID: Region("local memory", local),
         PARAM_ID: Region("the parameters", params, writable=False),
     }
-
-

@@ -107,6 +107,7 @@ def analyse(program: Program) -> Flow:
     cells, defs = _number_cells(order)
     live_in, live_out = _liveness(order)
     flow = Flow(order, cells, [_loop(head, members) for head, members in loops], live_in, live_out, defs=defs)
+    _mark_spins(flow)
     _Uniformity(flow).run()
     program.blocks = order
     return flow
@@ -207,6 +208,23 @@ def _loop(head: Block, members: set[Block]) -> Loop:
     bits = sum(1 << i for i in indices)
     single = len(latches) == 1 and latches[0].index == last and min(indices) == head.index
     return Loop(head.index, last, bits, single and last - head.index + 1 == len(indices))
+
+
+def _mark_spins(flow: Flow) -> None:
+    """Find back edges of loops that look at memory others write: there a warp gives way now and then."""
+    for loop in flow.loops:
+        inside = [block for block in flow.blocks if loop.blocks >> block.index & 1]
+        if any(isinstance(step, Inst) and _watches(step) for block in inside for step in block.steps):
+            for block in inside:
+                block.spins |= any(t.index <= block.index for t in block.targets if loop.blocks >> t.index & 1)
+
+
+def _watches(inst: Inst) -> bool:
+    """Whether an instruction may see what another thread has just written."""
+    mods = inst.op.mods
+    if inst.op.opcode == "atom":
+        return mods.get("op") in ("cas", "exch")
+    return inst.op.opcode == "ld" and mods.get("sem") in ("volatile", "relaxed", "acquire")
 
 
 # --- liveness ----------------------------------------------------------------------------------------------------
@@ -349,7 +367,7 @@ class _Uniformity:
         flow.split_barriers |= self._stops(region)
 
     def _stops(self, region: int) -> bool:
-        return any(b.kind == "suspend" for b in self.flow.blocks if region >> b.index & 1)
+        return any(b.kind == "suspend" or b.spins for b in self.flow.blocks if region >> b.index & 1)
 
     def _region(self, branch: Block, stop: int) -> int:
         """Blocks reached from ``branch`` without passing ``stop``."""

@@ -115,10 +115,7 @@ def narrow(w: Writer, type: str, a: Value, rnd: str = "rn") -> Value:
     """A float or double rounded to f16 or bf16 bits; NaN becomes 0x7fff."""
     if a.type == "double":
         a = to_odd_float(w, a) if rnd == "rn" else conversion(w, "fptrunc", rnd, a, "float")
-    if type == "f16":
-        bits = w.bitcast(conversion(w, "fptrunc", rnd, a, "half"), "i16")
-    else:
-        bits = _round_bf16(w, a, rnd)
+    bits = w.bitcast(conversion(w, "fptrunc", rnd, a, "half"), "i16") if type == "f16" else _round_bf16(w, a, rnd)
     return w.select(w.compare("fcmp uno", a, a), integer("i16", _NAN16), bits)
 
 
@@ -165,7 +162,7 @@ def half_arithmetic(w: Writer, type: str, op: str, *args: Value) -> Value:
     Sums, and products of f16, are exact or innocuous in float. Products of bf16 may underflow there.
     """
     wide = [widen(w, type, a) for a in args]
-    if op in ("fadd", "fsub") or op == "fmul" and type == "f16":
+    if op in ("fadd", "fsub") or (op == "fmul" and type == "f16"):
         return w.binary(op, *wide)
     doubles = [w.cast("fpext", a, "double") for a in wide]
     product = w.binary("fmul", doubles[0], doubles[1])

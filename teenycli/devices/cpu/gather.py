@@ -60,16 +60,18 @@ def _text(name: str, locator: str, space: str, g: int, bits: int, store: bool, u
   br label %next"""
     else:
         unit.declare(f"llvm.masked.gather.v{g}i{bits}.v{g}p0", kind, [pointers, f"<{g} x i1>", kind])
+        gathered = f"{pointers} align {align} %ptrs, <{g} x i1> %m, {kind} zeroinitializer"
         move = f"""
-  %all = call {kind} @llvm.masked.gather.v{g}i{bits}.v{g}p0({pointers} align {align} %ptrs, <{g} x i1> %m, {kind} zeroinitializer)
+  %all = call {kind} @llvm.masked.gather.v{g}i{bits}.v{g}p0({gathered})
   ret {kind} %all"""
         one = f"""
   %value = load i{bits}, ptr %p, align {align}
   %more = insertelement {kind} %sofar, i{bits} %value, i32 %lane
   br label %next"""
-    slow = each_lane(
-        g,
-        f"""
+    slow = (
+        each_lane(
+            g,
+            f"""
   %address = extractelement {vec} %addresses, i32 %lane
   %thread = add i32 %lane, %lane0
   %host = call i64 @{locator}(ptr %ctx, i64 %address, i64 %span, i32 %site, i32 %thread)
@@ -83,11 +85,15 @@ go:
 {one}
 next:
   br label %head""",
-        carries="" if store else f"\n  %sofar = phi {kind} [ zeroinitializer, %entry ], [ %more, %next ]",
-        result="ret void" if store else f"ret {kind} %sofar",
-    ).replace("entry:", "slow:").replace("%entry", "%slow")
+            carries="" if store else f"\n  %sofar = phi {kind} [ zeroinitializer, %entry ], [ %more, %next ]",
+            result="ret void" if store else f"ret {kind} %sofar",
+        )
+        .replace("entry:", "slow:")
+        .replace("%entry", "%slow")
+    )
+    rest = f"i{g} %mask, i32 %site, i32 %lane0, i64 %span, i64 %delta"
     return f"""
-define internal {returns} @{name}(ptr %ctx, {vec} %addresses{values}, i{g} %mask, i32 %site, i32 %lane0, i64 %span, i64 %delta) {COLD} #0 {{
+define internal {returns} @{name}(ptr %ctx, {vec} %addresses{values}, {rest}) {COLD} #0 {{
 entry:
   %none = icmp eq i{g} %mask, 0
   br i1 %none, label %nothing, label %some
@@ -176,4 +182,3 @@ def _bounds(space: str, g: int, store: bool) -> str:
   %sv = insertelement {vec} poison, i64 %start, i32 0
   %starts = shufflevector {vec} %sv, {vec} poison, <{g} x i32> zeroinitializer
   %offs = sub {vec} %addresses, %starts"""
-

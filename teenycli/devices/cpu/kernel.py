@@ -40,8 +40,7 @@ class Image:
 def prepare(module: Module, entry: Function, sm: int) -> Program:
     """The program of an entry, each of its instructions known to be supported."""
     ops.load()
-    program = Program(module, entry, sm)
-    return program
+    return Program(module, entry, sm)
 
 
 def build(program: Program) -> Image:
@@ -54,7 +53,7 @@ def build(program: Program) -> Image:
     warp = Control(x).function()
     frame_size = x.frame_size if x.suspends or x.in_frame else 0
     run = driver(unit, suspends=x.suspends, frame_size=frame_size)
-    code = compile_text(unit, "\n".join((warp, run)), warp.count("\n"))
+    code = compile_text(unit, f"{warp}\n{run}", warp.count("\n"))
     return Image(
         code,
         unit.width,

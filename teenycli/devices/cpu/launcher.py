@@ -61,11 +61,16 @@ class Runner:
         self.space = space
         self.pool = Pool(threads)
 
-    def launch(
-        self, kernel: CpuKernel, launch: plan.Launch, address_of: Callable[[str], int], timeout: float
-    ) -> float:
+    def launch(self, kernel: CpuKernel, launch: plan.Launch, address_of: Callable[[str], int], timeout: float) -> float:
         """Run one launch; its time in milliseconds. Raises TeenyError for a fault or a time-out (exit FAILED)."""
         image = kernel.image
+        if launch.cluster != (1, 1, 1):
+            raise TeenyError(
+                "unsupported-cluster",
+                f"the CPU device runs clusters of one CTA, not of {launch.cluster}",
+                hint="an NVIDIA GPU can: --device cuda",
+                exit=Exit.UNSUPPORTED,
+            )
         threads = launch.threads
         total_shared = image.dynamic_offset + launch.shared if launch.shared else image.shared_static
         params = _parameters(image, launch, address_of)
@@ -92,9 +97,7 @@ class Runner:
             self._fail(kernel, launch, record, total_shared, timeout)
         return elapsed
 
-    def _fail(
-        self, kernel: CpuKernel, launch: plan.Launch, record: Launch, total_shared: int, timeout: float
-    ) -> None:
+    def _fail(self, kernel: CpuKernel, launch: plan.Launch, record: Launch, total_shared: int, timeout: float) -> None:
         image = kernel.image
         regions = window_regions(total_shared, image.local_size, image.param_bytes)
         regions |= {number: region for number, (region, _) in kernel.variables.items()}

@@ -147,9 +147,7 @@ WAITING_PC = 1 << 20
 NO_PC = 0x7FFFFFFF
 
 
-def offset(structure: type[ctypes.Structure], field: str, index: int = 0) -> int:
-    """Byte offset of a field, or of an array field's element (4 or 8 bytes by the element's type)."""
+def offset(structure: type[ctypes.Structure], field: str, axis: int = 0) -> int:
+    """Byte offset of a field, or of one axis (0 for x) of a field that has three."""
     descriptor = getattr(structure, field)
-    kind = dict(structure._fields_)[field]  # type: ignore[misc, arg-type]
-    step = ctypes.sizeof(kind._type_) if index else 0
-    return int(descriptor.offset) + index * step
+    return int(descriptor.offset) + axis * (int(descriptor.size) // 3)

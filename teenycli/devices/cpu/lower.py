@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from teenycli.devices.cpu import native
 from teenycli.devices.cpu.flow import Flow
 from teenycli.devices.cpu.layout import Context, FaultKind, FrameHead, Launch, offset
-from teenycli.devices.cpu.program import Block, Cell, Handover, Inst, Placed, Program
+from teenycli.devices.cpu.program import Block, Cell, Inst, Placed, Program
 from teenycli.devices.cpu.rawness import raw_cells
 from teenycli.devices.cpu.specials import special
 from teenycli.devices.cpu.strides import Strides
@@ -66,7 +66,7 @@ class Slot:
 class Lowering:
     """The lowering of one kernel; what instruction lowerings write with.
 
-    ``w`` is the writer; ``exec`` the i1 value of lanes that an instruction acts for: the active ones that pass its guard.
+    ``w`` is the writer; ``exec`` the lanes that an instruction acts for: the active ones that pass its guard.
     """
 
     def __init__(self, program: Program, flow: Flow, unit: Unit) -> None:
@@ -74,7 +74,7 @@ class Lowering:
         self.flow = flow
         self.unit = unit
         self.w = Writer(unit)
-        self.suspends = any(block.kind == "suspend" for block in flow.blocks)
+        self.suspends = any(block.kind == "suspend" or block.spins for block in flow.blocks)
         self.scheduled = bool(flow.divergent) or self.suspends
         self.in_frame = len(flow.blocks) > SSA_BLOCKS
         self.raw = raw_cells(flow)
@@ -92,15 +92,13 @@ class Lowering:
         self.slots: dict[Cell, Slot] = {}
         self._make_slots()
 
-    def begin(self, block: Block) -> None:
-        """Forget what was known within the block before."""
-        from teenycli.devices.cpu.ops.memory import plan_block
-
+    def begin(self, block: Block, memory: dict[int, Group]) -> None:
+        """Forget what was known within the block before. ``memory`` are the groups of its accesses, by site."""
         self.block = block
         self.env = {}
         self.dirty = set()
         self.mask_bits = ""
-        self.memory = plan_block(self, block)
+        self.memory = memory
 
     # --- slots -----------------------------------------------------------------------------------------------
 
@@ -202,7 +200,7 @@ class Lowering:
     # --- operands ------------------------------------------------------------------------------------------------
 
     def read(self, operand: Operand | None, type: str) -> Value:
-        """An operand as the LLVM type ``type``; a wider register gives its low bits, a narrower one is zero-extended."""
+        """An operand as the LLVM type ``type``: low bits of a wider register, a narrower one zero-extended."""
         assert self.inst is not None
         if isinstance(operand, Reg):
             return self.read_cell(self.inst.scope.cell(operand), type, negated=operand.negated)
@@ -240,7 +238,7 @@ class Lowering:
 
     def address_of(self, symbol: Symbol, type: str) -> Value:
         """The address of a variable within its own space: an offset for a window, the whole for global and const."""
-        assert self.inst is not None and isinstance(symbol.target, Variable)
+        assert isinstance(symbol.target, Variable)
         place = self.place(symbol.target)
         address = place.offset if place.id < 16 else place.address
         return integer(type, address + symbol.offset)
@@ -250,10 +248,14 @@ class Lowering:
         return self.program.resolve_dynamic(self.inst.scope.place(variable))
 
     def write(self, operand: Operand | None, value: Value, *, signed: bool = False) -> None:
-        """Write a destination; a wider register is extended (PTX ISA, "Operand Size Exceeding Instruction-Type Size")."""
+        """Write a destination, extended to a wider register.
+
+        PTX ISA, "Operand Size Exceeding Instruction-Type Size".
+        """
         if operand is None:
             return
-        assert self.inst is not None and isinstance(operand, Reg), operand
+        assert self.inst is not None
+        assert isinstance(operand, Reg), operand
         cell = self.inst.scope.cell(operand)
         wanted = BITS[stored_type(cell.type)]
         if value.bits != wanted:
@@ -297,9 +299,11 @@ class Lowering:
         if known is None:
             place = offset(Context if structure == "ctx" else Launch, name, index)
             text = f"%{structure}.{name}.{index}"
+            # The CTA changes under a warp function that is inlined in the driver's loop; nothing else does.
+            fixed = "" if name == "cta" else ", !invariant.load !2"
             self.w.head += [
                 f"  {text}.p = getelementptr i8, ptr %{structure}, i64 {place}",
-                f"  {text} = load {type}, ptr {text}.p, align 4, !invariant.load !2",
+                f"  {text} = load {type}, ptr {text}.p, align 4{fixed}",
             ]
             known = self.known_specials[key] = Value(type, text, True)
         return known.text
@@ -333,11 +337,3 @@ class Lowering:
         after = self.w.fresh_label("alive")
         self.w.branch(test, "dead", after, likely=False)
         self.w.label(after)
-
-    # --- calls -----------------------------------------------------------------------------------------------------
-
-    def hand_over(self, step: Handover) -> None:
-        """Carry out a call's moves, all sources read first."""
-        from teenycli.devices.cpu.ops.memory import hand_over
-
-        hand_over(self, step)

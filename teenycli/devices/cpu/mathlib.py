@@ -56,9 +56,7 @@ def lg2(w: Writer, a: Value) -> Value:
     shifted = w.sub(bits, integer("i32", 0x3F3504F3))
     exponent = w.binary("ashr", shifted, integer("i32", 23))
     mantissa = w.cast("bitcast", w.sub(bits, w.binary("shl", exponent, integer("i32", 23))), "float")
-    s = w.binary(
-        "fdiv", w.binary("fsub", mantissa, number(1.0)), w.binary("fadd", mantissa, number(1.0))
-    )
+    s = w.binary("fdiv", w.binary("fsub", mantissa, number(1.0)), w.binary("fadd", mantissa, number(1.0)))
     fraction = w.binary("fmul", s, horner(w, w.binary("fmul", s, s), _ATANH))
     whole = w.cast("sitofp", w.sub(exponent, w.select(tiny, integer("i32", 24), integer("i32", 0))), "float")
     result = w.binary("fadd", fraction, whole)

@@ -10,19 +10,13 @@ from __future__ import annotations
 from ctypes import sizeof
 
 from teenycli.devices.cpu.layout import (
-    FAULTED,
     ID_SHIFT,
     LOCAL_ID,
-    NO_PC,
     OFFSET_MASK,
-    WAITING_PC,
-    Barrier,
     Context,
     Entry,
     FaultKind,
-    FrameHead,
     Launch,
-    WarpState,
     offset,
 )
 from teenycli.devices.cpu.value import Writer

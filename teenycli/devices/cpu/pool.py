@@ -1,4 +1,4 @@
-"""A pool of threads that run one launch at a time. Generated code runs without the GIL, and the caller's wait can be interrupted.
+"""Threads that run one launch at a time: generated code without the GIL, the caller in a wait that can be interrupted.
 
 Imports nothing of ours.
 """

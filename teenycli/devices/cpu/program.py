@@ -72,7 +72,7 @@ class Scope:
             return scope.place(actual)
         found = self.places.get(id(variable))
         if found is None:
-            found = self.places[id(variable)] = self.program.allocate(self, variable)
+            found = self.places[id(variable)] = self.program.allocate(variable)
         return found
 
 
@@ -118,6 +118,8 @@ class Block:
     last: Inst | None = None
     targets: list[Block] = field(default_factory=list)
     index: int = -1
+    #: Whether it ends in a back edge of a loop that may wait for another thread.
+    spins: bool = False
 
     @property
     def is_bare_exit(self) -> bool:
@@ -175,7 +177,7 @@ class Program:
 
     # --- variables -------------------------------------------------------------------------------------------
 
-    def allocate(self, scope: Scope, variable: Variable) -> Placed:
+    def allocate(self, variable: Variable) -> Placed:
         """Give a variable its place, once per module, CTA or instance as its space has it."""
         if variable.space is Space.SHARED:
             return self._place_shared(variable)
@@ -192,9 +194,9 @@ class Program:
         named = {v.name: v for v in self.module.variables}
         pending = list(self.variables.values())
         while pending:
-            for name in _symbols_in(pending.pop().init):
-                if name in named and name not in self.symbols and named[name].space in (Space.GLOBAL, Space.CONST):
-                    pending.append(self.variables[self.symbol(named[name]).id])
+            fresh = [n for n in _symbols_in(pending.pop().init) if n in named and n not in self.symbols]
+            places = [self.symbol(named[n]) for n in fresh if named[n].space in (Space.GLOBAL, Space.CONST)]
+            pending += [self.variables[place.id] for place in places]
 
     def symbol(self, variable: Variable) -> Placed:
         """The place of a module-level ``.global`` or ``.const`` variable."""
@@ -318,6 +320,10 @@ class _Builder:
 
     def _op(self, op: Op, code: Code, scope: Scope, blocks: Mapping[str, Block], end: Block) -> None:
         inst = Inst(op, scope, op.guard, self.program.site(op, code))
+        for operand in op.operands:
+            # Where dynamic shared memory begins, and what initialisers name, depends on every variable: places now.
+            for variable in variables_in(operand):
+                scope.place(variable)
         if op.opcode == "bra":
             label = op.operands[0]
             target = blocks[label.name]  # type: ignore[union-attr]
@@ -445,6 +451,16 @@ def registers_in(operand: Operand | None) -> Iterator[Reg]:
             yield operand.base
         for item in operand.coords:
             yield from registers_in(item)
+
+
+def variables_in(operand: Operand | None) -> Iterator[Variable]:
+    """Every variable whose address is used inside an operand."""
+    base = operand.base if isinstance(operand, Mem) else operand.target if isinstance(operand, Symbol) else None
+    if isinstance(base, Variable):
+        yield base
+    elif isinstance(operand, Vec):
+        for item in operand.items:
+            yield from variables_in(item)
 
 
 def specials_in(operand: Operand | None) -> Iterator[Special]:

@@ -1,7 +1,7 @@
 """Which cells may hold a float32 whose NaNs are not canonical yet.
 
-PTX says that a single-precision result that is NaN is 0x7fffffff. Arithmetic on a NaN does not care, so it is made canonical
-only where its bits are seen: in a store, an integer operation, a register that also holds loaded bits.
+PTX says that a single-precision result that is NaN is 0x7fffffff. Arithmetic on a NaN does not care, so it is made
+canonical only where its bits are seen: in a store, an integer operation, a register that also holds loaded bits.
 
 May import ``flow`` and ``program``.
 """

@@ -1,8 +1,7 @@
 """Which instructions this device has, and what lowers each: filled by the modules of ``ops``.
 
-A lowering is a function ``(x: Lowering, inst: Inst) -> None`` registered for an opcode. ``forms`` says, for
-:func:`supports`, which modifiers it takes: a predicate over an instruction's named modifiers. What no lowering takes is
-found before anything runs.
+A lowering is a function ``(x: Lowering, inst: Inst) -> None`` registered for an opcode, with a predicate over named
+modifiers that says which it takes. What no lowering takes is found before anything runs.
 
 May import ``ptx.model``, ``ptx.isa``.
 """
@@ -36,7 +35,7 @@ class Entry:
 _ENTRIES: dict[str, list[Entry]] = {}
 
 
-def _always(mods: Mods) -> bool:
+def _always(_: Mods) -> bool:
     return True
 
 
@@ -90,7 +89,7 @@ def supports_form(form: Form) -> bool:
 
 
 def _combinations(form: Form) -> list[dict[str, str]]:
-    """The modifiers of a form: each choice of each slot once, the others at their first, optional ones with and without."""
+    """Modifiers of a form: each choice of each slot once, the others at their first, optional ones with and without."""
     base = {slot.name: slot.choices[0] for slot in form.modifiers if slot.required}
     found = [dict(base)]
     for slot in form.modifiers:

@@ -119,8 +119,9 @@ def _and(s: Strides, inst: Inst) -> int | None:
     for k in (0, 1):
         a, mask = s.source(inst, k), _constant(inst, 1 - k)
         if a is not None and mask is not None:
-            kept = abs(a) * s.group - 1
-            return a if mask & kept == kept else 0 if not mask & kept else None
+            # The bits in which lanes differ, if lane 0 holds a multiple of the stride.
+            differ = (abs(a) * s.group - 1) & -(a & -a)
+            return a if mask & differ == differ else None if mask & differ else 0
     return 0 if s.source(inst, 0) == 0 and s.source(inst, 1) == 0 else None
 
 

@@ -213,7 +213,8 @@ class Writer:
         return Value("i1", self.assign(f"{op} {self.type_of(a.type, uniform)} {x}, {y}"), uniform)
 
     def select(self, condition: Value, a: Value, b: Value) -> Value:
-        assert a.type == b.type and condition.type == "i1", (condition, a, b)
+        assert a.type == b.type, (condition, a, b)
+        assert condition.type == "i1", condition
         if condition.text in ("true", "false") and condition.uniform:
             return a if condition.text == "true" else b
         if condition.uniform and a.uniform and b.uniform:
@@ -273,9 +274,7 @@ class Writer:
         """Call a converting intrinsic overloaded on result and argument, such as ``fptosi.sat``."""
         name = f"llvm.{stem}.{self.suffix(to, a.uniform)}.{self.suffix(a.type, a.uniform)}"
         self.unit.declare(name, self.type_of(to, a.uniform), [self.type_of(a.type, a.uniform)])
-        text = self.assign(
-            f"call {self.type_of(to, a.uniform)} @{name}({self.type_of(a.type, a.uniform)} {a.text})"
-        )
+        text = self.assign(f"call {self.type_of(to, a.uniform)} @{name}({self.type_of(a.type, a.uniform)} {a.text})")
         return Value(to, text, a.uniform, to == "float")
 
     def helper(self, name: str, returns: str, *args: Value) -> Value:

@@ -59,8 +59,10 @@ class Rig:
                 kind = f"u{8 * slot.size}" if value >= 0 else f"i{8 * slot.size}"
             elif isinstance(value, float):
                 kind = f"f{8 * slot.size}"
-            assert given is not None and not isinstance(given, np.ndarray)
-            arguments.append(Argument(slot.index, f"arg{slot.index}", kind, slot.size, (Field(kind, given),), slot.offset))
+            assert isinstance(given, int | float | Address)
+            arguments.append(
+                Argument(slot.index, f"arg{slot.index}", kind, slot.size, (Field(kind, given),), slot.offset)
+            )
         full = tuple((*grid, 1, 1)[:3]), tuple((*block, 1, 1)[:3])
         launch = Launch("test", 0, function.name, full[0], full[1], tuple(arguments), shared=shared)  # type: ignore[arg-type]
         self.device.launch(kernel, launch, buffers, timeout)
@@ -114,13 +116,14 @@ def evaluate(lines: str, inputs: Mapping[str, Array], outputs: Mapping[str, str]
 
 
 def _access(param: str, size: int) -> str:
-    return f"ld.param.u64 %kit_at, [{param}]; mul.wide.u32 %kit_step, %kit_i, {size}; add.u64 %kit_at, %kit_at, %kit_step; "
+    step = f"mul.wide.u32 %kit_step, %kit_i, {size}; add.u64 %kit_at, %kit_at, %kit_step; "
+    return f"ld.param.u64 %kit_at, [{param}]; {step}"
 
 
 #: Integers at which wrapping, signs and shifts go wrong.
-EDGES = [0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 32767, 32768, 65535, 65536, 0xF0F0F0F0,
-         0x12345678, 2**31 - 1, 2**31, 2**31 + 1, 2**32 - 2, 2**32 - 1, 2**32, 2**33 + 5, 0x123456789ABCDEF0, 2**62,
-         2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1]  # fmt: skip
+EDGES = [0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 32767, 32768, 65535, 65536,
+         0xF0F0F0F0, 0x12345678, 2**31 - 1, 2**31, 2**31 + 1, 2**32 - 2, 2**32 - 1, 2**32, 2**33 + 5,
+         0x123456789ABCDEF0, 2**62, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1]  # fmt: skip
 
 
 def pairs(dtype: str, *, count: int = 2) -> list[Array]:
@@ -138,9 +141,9 @@ def pairs(dtype: str, *, count: int = 2) -> list[Array]:
 def floats(dtype: str, count: int = 2) -> list[Array]:
     """Combinations of tricky floating-point values of f32 or f64."""
     info = np.finfo(dtype)
-    one = [0.0, 1.0, 1.5, 2.0, 3.0, 0.1, 1 / 3, 1e-3, 123456.78, info.max, info.tiny, info.smallest_subnormal,
-           info.tiny / 3, float(info.tiny) * 1.5, info.eps, 1 + info.eps, 2.5, 3.5, 0.5, 0.4999999, 16777217.0,
-           2147483647.0, 4294967296.0, 1e19, np.inf]  # fmt: skip
+    one: list[Any] = [0.0, 1.0, 1.5, 2.0, 3.0, 0.1, 1 / 3, 1e-3, 123456.78, info.max, info.tiny,
+           info.smallest_subnormal, info.tiny / 3, float(info.tiny) * 1.5, info.eps, 1 + info.eps, 2.5, 3.5,
+           0.5, 0.4999999, 16777217.0, 2147483647.0, 4294967296.0, 1e19, np.inf]  # fmt: skip
     values = np.array([s * v for v in one for s in (1, -1)] + [np.nan], dtype)
     if count > 2:
         values = np.concatenate([values[::4], values[-3:]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import ml_dtypes
@@ -47,10 +46,14 @@ def rounded(value: float, mode: str) -> int:
 @pytest.mark.parametrize("mode", ["rni", "rzi", "rmi", "rpi"])
 def test_floats_to_integers_saturate(source: str, mode: str) -> None:
     a, _ = floats(numpy_name(source))
-    a = np.unique(np.concatenate([a, np.array([126.5, 127.5, 255.5, -128.5, -0.6, 32767.5, 2**31, -(2**63), 2**63], a.dtype)]))
+    a = np.unique(
+        np.concatenate([a, np.array([126.5, 127.5, 255.5, -128.5, -0.6, 32767.5, 2**31, -(2**63), 2**63], a.dtype)])
+    )
     lines = [f"cvt.{mode}.{t}.{source} %r{k}, %a;" for k, t in enumerate(INTS)]
     lines.append(f"cvt.{mode}.{source}.{source} %f, %a;")
-    got = evaluate("\n".join(lines), {"a": a}, {f"r{k}": numpy_name(t) for k, t in enumerate(INTS)} | {"f": numpy_name(source)})
+    got = evaluate(
+        "\n".join(lines), {"a": a}, {f"r{k}": numpy_name(t) for k, t in enumerate(INTS)} | {"f": numpy_name(source)}
+    )
     for k, t in enumerate(INTS):
         info = np.iinfo(numpy_name(t))
         nan = 1 << 63 if t.endswith("64") else 0
@@ -93,11 +96,15 @@ def test_narrowing_rounds_once(mode: str) -> None:
     with np.errstate(all="ignore"):
         s = a.astype(np.float32)
     lines = f"cvt.{mode}.f32.f64 %f, %a; cvt.{mode}.f16.f64 %h, %a; cvt.{mode}.bf16.f64 %b, %a; cvt.f64.f32 %w, %s;"
-    lines += f"cvt.{mode}.f16.f32 %g, %s;" + (f"cvt.{mode}.bf16.f32 %c, %s; cvt.{mode}.bf16x2.f32 %p, %s, %s;" if mode in ("rn", "rz") else "")
-    got = evaluate(lines, {"a": a, "s": s}, {"f": "float32", "w": "float64", "h": "uint16", "b": "uint16", "g": "uint16",
-                                             "c": "uint16", "p": "uint32"})  # fmt: skip
+    lines += f"cvt.{mode}.f16.f32 %g, %s;" + (
+        f"cvt.{mode}.bf16.f32 %c, %s; cvt.{mode}.bf16x2.f32 %p, %s, %s;" if mode in ("rn", "rz") else ""
+    )
+    names = {"f": "float32", "w": "float64", "p": "uint32"} | dict.fromkeys("hbgc", "uint16")
+    got = evaluate(lines, {"a": a, "s": s}, names)
     finite = np.isfinite(a)
-    wanted = np.array([round_fraction(Fraction(v), "float32", mode, 1 if math.copysign(1, v) > 0 else -1) for v in a[finite].tolist()])
+    wanted = np.array(
+        [round_fraction(Fraction(v), "float32", mode, 1 if math.copysign(1, v) > 0 else -1) for v in a[finite].tolist()]
+    )
     same_bits(got["f"][finite], wanted.astype(np.float32), a[finite])
     np.testing.assert_array_equal(got["w"][~np.isnan(s)], s[~np.isnan(s)].astype(np.float64))
     small = np.isfinite(s)
@@ -140,7 +147,8 @@ def test_halves_widen_exactly_and_to_integers() -> None:
     got = evaluate(
         "cvt.f32.f16 %f, %a; cvt.f64.f16 %d, %a; cvt.f32.bf16 %g, %a; cvt.rzi.s32.f16 %i, %a; cvt.rni.u8.f16 %u, %a;"
         "cvt.rpi.f16.f16 %h, %a; cvt.rn.f16.bf16 %b, %a;",
-        {"a": bits}, {"f": "float32", "d": "float64", "g": "float32", "i": "int32", "u": "uint8", "h": "uint16", "b": "uint16"},
+        {"a": bits},
+        {"f": "float32", "d": "float64", "g": "float32", "i": "int32", "u": "uint8"} | dict.fromkeys("hb", "uint16"),
     )  # fmt: skip
     half = bits.view(np.float16)
     number = ~np.isnan(half)
@@ -149,7 +157,9 @@ def test_halves_widen_exactly_and_to_integers() -> None:
     brain = bits.view(ml_dtypes.bfloat16).astype(np.float32)
     np.testing.assert_array_equal(got["g"], brain)
     with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(got["i"][np.isfinite(half)], np.trunc(half[np.isfinite(half)].astype(float)).astype(int))
+        np.testing.assert_array_equal(
+            got["i"][np.isfinite(half)], np.trunc(half[np.isfinite(half)].astype(float)).astype(int)
+        )
         clipped = np.clip(np.rint(half[number].astype(float)), 0, 255)
         np.testing.assert_array_equal(got["u"][number], clipped.astype(np.uint8))
         np.testing.assert_array_equal(got["h"].view(np.float16)[number], np.ceil(half[number]))
@@ -168,7 +178,7 @@ def test_saturation_relu_tf32_and_packing() -> None:
         "cvt.rn.tf32.f32 %y, %a; cvt.pack.sat.s16.s32 %p, %i, %j; cvt.pack.sat.u8.s32.b32 %q, %i, %j, %p;"
         "cvt.rz.tf32.f32 %z, %a;",
         {"a": a, "i": i, "j": j},
-        {"s": "float32", "r": "uint16", "t": "uint16", "x": "uint32", "y": "uint32", "z": "uint32", "p": "uint32", "q": "uint32"},
+        {"s": "float32", "r": "uint16", "t": "uint16"} | dict.fromkeys("xyzpq", "uint32"),
     )  # fmt: skip
     nan = np.isnan(a)
     with np.errstate(all="ignore"):
@@ -189,5 +199,3 @@ def test_saturation_relu_tf32_and_packing() -> None:
     np.testing.assert_array_equal(got["p"], packed)
     bytes_ = clamp(i, 0, 255) << 8 | clamp(j, 0, 255)
     np.testing.assert_array_equal(got["q"], (packed << 16 | bytes_) & 0xFFFFFFFF)
-
-

@@ -1,10 +1,11 @@
-"""Floating-point arithmetic: IEEE operations bit for bit against exact rationals, approximations against their bounds."""
+"""Floating point: IEEE operations bit for bit against exact rationals, approximations against their bounds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -29,7 +30,7 @@ def round_fraction(value: Fraction, dtype: str, mode: str, zero_sign: int) -> fl
     ulp = Fraction(2) ** max(exponent - digits + 1, least)
     whole, rest = divmod(size, ulp)
     up = {
-        "rn": rest * 2 > ulp or rest * 2 == ulp and whole % 2 == 1,
+        "rn": rest * 2 > ulp or (rest * 2 == ulp and whole % 2 == 1),
         "rz": False, "rm": negative and rest > 0, "rp": not negative and rest > 0,
     }[mode]  # fmt: skip
     result = (whole + up) * ulp
@@ -44,13 +45,13 @@ def exact(op: str, mode: str, dtype: str, *args: float) -> float:
     """``op`` on IEEE numbers by rational arithmetic; special values as IEEE 754 has them."""
     if any(math.isnan(a) for a in args):
         return math.nan
+    plain_ops: dict[str, Callable[..., Any]] = {
+        "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "sqrt": np.sqrt,
+        "fma": lambda a, b, c: np.float64(a) * b + c,
+    }  # fmt: skip
     with np.errstate(all="ignore"):
-        plain: float = float(
-            {"add": lambda a, b: np.float64(a) + b, "sub": lambda a, b: np.float64(a) - b,
-             "mul": lambda a, b: np.float64(a) * b, "div": lambda a, b: np.float64(a) / np.float64(b),
-             "fma": lambda a, b, c: np.float64(a) * b + c, "sqrt": np.sqrt}[op](*args)
-        )  # fmt: skip
-    if any(math.isinf(a) for a in args) or op == "div" and args[1] == 0 or op == "sqrt" and args[0] < 0:
+        plain = float(plain_ops[op](*args))
+    if any(math.isinf(a) for a in args) or (op == "div" and args[1] == 0) or (op == "sqrt" and args[0] < 0):
         return plain
     f = [Fraction(a) for a in args]
     if op == "sqrt":
@@ -64,7 +65,10 @@ def exact(op: str, mode: str, dtype: str, *args: float) -> float:
             "div": [math.copysign(1, args[0]) * math.copysign(1, args[-1])],
             "add": [math.copysign(1, a) for a in args],
             "sub": [math.copysign(1, args[0]), -math.copysign(1, args[-1])],
-            "fma": [math.copysign(1, args[0]) * math.copysign(1, args[1] if len(args) > 1 else 1), math.copysign(1, args[-1])],
+            "fma": [
+                math.copysign(1, args[0]) * math.copysign(1, args[1] if len(args) > 1 else 1),
+                math.copysign(1, args[-1]),
+            ],
         }[op]
         sign = int(signs[0]) if len(set(signs)) == 1 else (-1 if mode == "rm" else 1)
     return round_fraction(value, dtype, mode, sign)
@@ -125,7 +129,8 @@ def test_ftz_and_sat() -> None:
     a, b = floats("float32")
     got = evaluate(
         "mul.ftz.f32 %m, %a, %b; add.ftz.f32 %n, %a, %b; add.sat.f32 %s, %a, %b; fma.rn.ftz.sat.f32 %f, %a, %b, %a;"
-        "abs.ftz.f32 %z, %a; neg.ftz.f32 %y, %a; setp.gt.ftz.f32 %p0, %a, 0f00000000; selp.f32 %x, 0f3F800000, %b, %p0;",
+        "abs.ftz.f32 %z, %a; neg.ftz.f32 %y, %a; setp.gt.ftz.f32 %p0, %a, 0f00000000;"
+        "selp.f32 %x, 0f3F800000, %b, %p0;",
         {"a": a, "b": b}, dict.fromkeys("mnsfzyx", "float32"),
     )  # fmt: skip
     fa, fb = flushed(a), flushed(b)
@@ -156,7 +161,7 @@ def test_min_and_max_of_nans_and_zeros() -> None:
         rows = []
         for x, y in zip(a.tolist(), b.tolist(), strict=True):
             if math.isnan(x) or math.isnan(y):
-                rows.append(math.nan if nan or math.isnan(x) and math.isnan(y) else y if math.isnan(x) else x)
+                rows.append(math.nan if nan or (math.isnan(x) and math.isnan(y)) else y if math.isnan(x) else x)
             else:
                 rows.append(function(x, y, key=order))
         return np.array(rows, np.float32)
@@ -213,8 +218,9 @@ def test_classes_signs_and_comparisons() -> None:
 
 
 def half_values(dtype: type) -> Array:
-    bits = np.array([0, 0x8000, 1, 0x8001, 0x3FF, 0x400, 0x3C00, 0xBC00, 0x3555, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00, 0x7E01,
-                     0x3F80, 0xBF80, 0x0080, 0x007F, 0x7F7F, 0xFF7F, 0x7F80, 0x4049, 0x1234, 0x5678], np.uint16)  # fmt: skip
+    bits = np.array([0, 0x8000, 1, 0x8001, 0x3FF, 0x400, 0x3C00, 0xBC00, 0x3555, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00,
+                     0x7E01, 0x3F80, 0xBF80, 0x0080, 0x007F, 0x7F7F, 0xFF7F, 0x7F80, 0x4049, 0x1234, 0x5678],
+                    np.uint16)  # fmt: skip
     rng = np.random.default_rng(1)
     return np.concatenate([bits, rng.integers(0, 2**16, 40).astype(np.uint16)]).view(dtype)
 
@@ -232,7 +238,7 @@ def odd_round(exact_value: Fraction | float, dtype: type) -> float:
         exponent -= 1
     ulp = Fraction(2) ** max(exponent - digits + 1, least)
     whole, rest = divmod(size, ulp)
-    if rest * 2 > ulp or rest * 2 == ulp and whole % 2:
+    if rest * 2 > ulp or (rest * 2 == ulp and whole % 2):
         whole += 1
     result = whole * ulp
     value = math.inf if result >= Fraction(2) ** top else float(result)
@@ -247,7 +253,8 @@ def test_half_arithmetic_is_rounded_once(type: str, dtype: type) -> None:
     ops = ["add", "sub", "mul", "min", "max"]
     rn = {"min": "", "max": ""}
     lines = "\n".join(f"{op}{rn.get(op, '.rn')}.{type} %{op}, %a, %b;" for op in ops)
-    lines += f"fma.rn.{type} %fma, %a, %b, %c; fma.rn.relu.{type} %relu, %a, %b, %c; neg.{type} %neg, %a; abs.{type} %abs, %a;"
+    lines += f"fma.rn.{type} %fma, %a, %b, %c; fma.rn.relu.{type} %relu, %a, %b, %c;"
+    lines += f"neg.{type} %neg, %a; abs.{type} %abs, %a;"
     names = [*ops, "fma", "relu", "neg", "abs"]
     got = evaluate(lines, {"a": a, "b": b, "c": c}, dict.fromkeys(names, "uint16"))
     x, y, z = (v.view(dtype).astype(float) for v in (a, b, c))
@@ -259,15 +266,15 @@ def test_half_arithmetic_is_rounded_once(type: str, dtype: type) -> None:
                 wanted = odd_round(function(*(Fraction(v) for v in row)), dtype)
                 assert result[k] == wanted, (name, row, result[k], wanted)
 
-    check("add", lambda p, q, r: p + q)
-    check("sub", lambda p, q, r: p - q)
-    check("mul", lambda p, q, r: p * q)
+    check("add", lambda p, q, _r: p + q)
+    check("sub", lambda p, q, _r: p - q)
+    check("mul", lambda p, q, _r: p * q)
     check("fma", lambda p, q, r: p * q + r)
     check("relu", lambda p, q, r: max(p * q + r, Fraction(0)))
-    check("min", lambda p, q, r: min(p, q))
-    check("max", lambda p, q, r: max(p, q))
-    check("neg", lambda p, q, r: -p)
-    check("abs", lambda p, q, r: abs(p))
+    check("min", lambda p, q, _r: min(p, q))
+    check("max", lambda p, q, _r: max(p, q))
+    check("neg", lambda p, _q, _r: -p)
+    check("abs", lambda p, _q, _r: abs(p))
     with np.errstate(all="ignore"):
         nan = np.isnan(x + y)
     assert (got["add"][nan] == 0x7FFF).all()
@@ -355,7 +362,9 @@ def test_error_of_logarithm_sine_and_cosine() -> None:
 
 def test_division_by_the_fast_forms() -> None:
     a, b = floats("float32")
-    got = evaluate("div.approx.f32 %p, %a, %b; div.full.f32 %q, %a, %b;", {"a": a, "b": b}, dict.fromkeys("pq", "float32"))
+    got = evaluate(
+        "div.approx.f32 %p, %a, %b; div.full.f32 %q, %a, %b;", {"a": a, "b": b}, dict.fromkeys("pq", "float32")
+    )
     with np.errstate(all="ignore"):
         wanted = a / b
     usual = (np.abs(b) >= 2.0**-126) & (np.abs(b) <= 2.0**126)

@@ -72,7 +72,7 @@ def test_wide_products(type: str, dtype: str, wide: str) -> None:
     results = evaluate(
         f"mul.wide.{type} %p, %a, %b; mad.wide.{type} %q, %a, %b, %c;", {"a": a, "b": b, "c": c}, {"p": wide, "q": wide}
     )
-    check(results["p"], lambda x, y, z: x * y, a, b, c)
+    check(results["p"], lambda x, y, _z: x * y, a, b, c)
     check(results["q"], lambda x, y, z: x * y + z, a, b, c)
 
 
@@ -87,8 +87,8 @@ def test_saturating_and_signs() -> None:
     check(results["p"], lambda x, y: max(low, min(high, x + y)), a, b)
     check(results["q"], lambda x, y: max(low, min(high, x - y)), a, b)
     check(results["m"], lambda x, y: max(low, min(high, (x * y >> 32) + x)), a, b)
-    check(results["n"], lambda x, y: -x, a, b)
-    check(results["z"], lambda x, y: abs(x), a, b)
+    check(results["n"], lambda x, _y: -x, a, b)
+    check(results["z"], lambda x, _y: abs(x), a, b)
     check(results["u"], lambda x, y: max(0, min(x, y)), a, b)
 
 
@@ -117,10 +117,10 @@ def test_carries_make_a_128_bit_sum_and_product() -> None:
         "mul.lo.u64 %pl, %a, %b; mad.lo.cc.u64 %ml, %a, %b, %c; madc.hi.u64 %mh, %a, %b, %d;",
         {"a": a, "b": b, "c": c, "d": d}, dict.fromkeys(("lo", "hi", "dl", "dh", "pl", "ml", "mh"), "uint64"),
     )  # fmt: skip
-    check(results["lo"], lambda x, y, z, w: x + y, a, b, c, d)
+    check(results["lo"], lambda x, y, _z, _w: x + y, a, b, c, d)
     check(results["hi"], lambda x, y, z, w: z + w + (x + y >> 64), a, b, c, d)
     check(results["dh"], lambda x, y, z, w: z - w - (x < y), a, b, c, d)
-    check(results["ml"], lambda x, y, z, w: x * y + z, a, b, c, d)
+    check(results["ml"], lambda x, y, z, _w: x * y + z, a, b, c, d)
     check(results["mh"], lambda x, y, z, w: (x * y >> 64) + w + ((x * y & 2**64 - 1) + z >> 64), a, b, c, d)
 
 
@@ -137,8 +137,8 @@ def test_shifts_hold_at_the_width(bits: int) -> None:
     check(results["l"], lambda x, n: x << n if n < bits else 0, a, amount)
     check(results["r"], lambda x, n: x >> n if n < bits else 0, a, amount)
     check(results["s"], lambda x, n: x >> min(n, bits - 1), signed, amount)
-    check(results["k"], lambda x, n: x << 3, a, amount)
-    check(results["t"], lambda x, n: x >> bits - 1, signed, amount)
+    check(results["k"], lambda x, _n: x << 3, a, amount)
+    check(results["t"], lambda x, _n: x >> bits - 1, signed, amount)
 
 
 @pytest.mark.parametrize("bits", [16, 32, 64])
@@ -152,8 +152,8 @@ def test_logic(bits: int) -> None:
     check(results["p"], lambda x, y: x & y, a, b)
     check(results["q"], lambda x, y: x | y, a, b)
     check(results["r"], lambda x, y: x ^ y, a, b)
-    check(results["n"], lambda x, y: ~x, a, b)
-    check(results["c"], lambda x, y: int(x == 0), a, b)
+    check(results["n"], lambda x, _y: ~x, a, b)
+    check(results["c"], lambda x, _y: int(x == 0), a, b)
 
 
 def test_every_lop3_table() -> None:
@@ -223,8 +223,8 @@ def test_bit_fields(bits: int) -> None:
                 y = y & ~(1 << s + k) | (x >> k & 1) << s + k
         return y
 
-    check(results["u"], lambda x, y, s, n: bit_field(x, s, n, bits, False), a, b, start, length)
-    check(results["v"], lambda x, y, s, n: bit_field(x, s, n, bits, True), a, b, start, length)
+    check(results["u"], lambda x, _y, s, n: bit_field(x, s, n, bits, False), a, b, start, length)
+    check(results["v"], lambda x, _y, s, n: bit_field(x, s, n, bits, True), a, b, start, length)
     check(results["i"], insert, a, b, start, length)
 
 
@@ -280,10 +280,10 @@ def test_funnel_shifts_and_masks() -> None:
     check(results["q"], lambda x, y, z: (y << 32 | x) >> (z & 31), a, b, c)
     check(results["r"], lambda x, y, z: (y << 32 | x) << min(z, 32) >> 32, a, b, c)
     check(results["s"], lambda x, y, z: (y << 32 | x) >> min(z, 32), a, b, c)
-    check(results["t"], lambda x, y, z: (1 << min(y, 64)) - 1 << min(x, 64), a, b, c)
-    check(results["u"], lambda x, y, z: (1 << (y & 31)) - 1 << (x & 31), a, b, c)
-    check(results["v"], lambda x, y, z: extend(x, min(y, 32), True), a, b, c)
-    check(results["w"], lambda x, y, z: extend(x, y & 31, False), a, b, c)
+    check(results["t"], lambda x, y, _z: (1 << min(y, 64)) - 1 << min(x, 64), a, b, c)
+    check(results["u"], lambda x, y, _z: (1 << (y & 31)) - 1 << (x & 31), a, b, c)
+    check(results["v"], lambda x, y, _z: extend(x, min(y, 32), True), a, b, c)
+    check(results["w"], lambda x, y, _z: extend(x, y & 31, False), a, b, c)
 
 
 def test_dot_products_of_bytes() -> None:

@@ -58,16 +58,19 @@ def test_shared_local_and_generic_windows() -> None:
         .reg .b32 %r<20>; .reg .b64 %d<20>; .reg .pred %p<4>;
         mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2;
         mov.u32 %r3, fixed; add.u32 %r4, %r3, %r2; st.shared.u32 [%r4], %r1;
-        mov.u32 %r5, dynamic; sub.u32 %r6, 252, %r2; add.u32 %r7, %r5, %r6; mul.lo.u32 %r8, %r1, 10; st.shared.u32 [%r7], %r8;
+        mov.u32 %r5, dynamic; sub.u32 %r6, 252, %r2; add.u32 %r7, %r5, %r6; mul.lo.u32 %r8, %r1, 10;
+        st.shared.u32 [%r7], %r8;
         mov.u64 %d1, depot; cvta.local.u64 %d2, %d1; st.local.u32 [depot+4], %r8; st.u32 [%d2+8], %r1;
         bar.sync 0;
         xor.b32 %r9, %r1, 1; shl.b32 %r10, %r9, 2; cvt.u64.u32 %d3, %r10; mov.u64 %d4, fixed; add.u64 %d4, %d4, %d3;
         cvta.shared.u64 %d5, %d4; ld.u32 %r11, [%d5]; isspacep.shared %p1, %d5; isspacep.local %p2, %d2;
         isspacep.global %p3, %d5; selp.u32 %r12, 1, 0, %p1; @%p2 add.u32 %r12, %r12, 2; @%p3 add.u32 %r12, %r12, 4;
-        cvta.to.shared.u64 %d6, %d5; ld.shared.u32 %r13, [%d6]; ld.shared.u32 %r14, [%r5]; ld.local.v2.u32 {%r15, %r16}, [depot+8];
+        cvta.to.shared.u64 %d6, %d5; ld.shared.u32 %r13, [%d6]; ld.shared.u32 %r14, [%r5];
+        ld.local.v2.u32 {%r15, %r16}, [depot+8];
         ld.u32 %r17, [%d2+4];
         ld.param.u64 %d7, [out]; mul.wide.u32 %d8, %r1, 24; add.u64 %d7, %d7, %d8;
-        st.global.v2.u32 [%d7], {%r11, %r12}; st.global.v2.u32 [%d7+8], {%r13, %r14}; st.global.v2.u32 [%d7+16], {%r15, %r17};
+        st.global.v2.u32 [%d7], {%r11, %r12}; st.global.v2.u32 [%d7+8], {%r13, %r14};
+        st.global.v2.u32 [%d7+16], {%r15, %r17};
         ret; }
         """
     )
@@ -81,12 +84,14 @@ def test_module_variables_hold_initial_values_and_stay_between_launches() -> Non
     rig = Rig(
         """
         .global .align 4 .u32 counter = 5; .const .align 4 .f32 table[4] = {0f3F800000, 0f40000000};
-        .global .align 8 .u64 link[2] = {generic(counter), counter+4}; .global .align 2 .u16 grid[2][3] = {{1, 2}, {3, 4, 5}};
+        .global .align 8 .u64 link[2] = {generic(counter), counter+4};
+        .global .align 2 .u16 grid[2][3] = {{1, 2}, {3, 4, 5}};
         .visible .entry use(.param .u64 out) {
         .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<4>;
         ld.param.u64 %d1, [out]; ld.global.u32 %r1, [counter]; add.u32 %r2, %r1, 1; st.global.u32 [counter], %r2;
         st.global.u32 [%d1], %r1; ld.const.f32 %f1, [table+4]; st.global.f32 [%d1+4], %f1;
-        ld.global.u64 %d2, [link]; ld.u32 %r3, [%d2]; st.global.u32 [%d1+8], %r3; ld.global.u16 %r4, [grid+8]; st.global.u32 [%d1+12], %r4;
+        ld.global.u64 %d2, [link]; ld.u32 %r3, [%d2]; st.global.u32 [%d1+8], %r3; ld.global.u16 %r4, [grid+8];
+        st.global.u32 [%d1+12], %r4;
         ret; }
         """.replace("%r4, [grid+8]", "%r4, [grid+8]")
     )
@@ -96,8 +101,8 @@ def test_module_variables_hold_initial_values_and_stay_between_launches() -> Non
 
 
 def test_atomics_return_what_was_there() -> None:
-    ops = {"add": "u32", "min": "s32", "max": "u32", "and": "b32", "or": "b32", "xor": "b32", "exch": "b32", "inc": "u32",
-           "dec": "u32"}  # fmt: skip
+    ops = {"add": "u32", "min": "s32", "max": "u32", "and": "b32", "or": "b32", "xor": "b32", "exch": "b32"}
+    ops |= {"inc": "u32", "dec": "u32"}
     lines = []
     for space in ("global", "shared"):
         base = "%d1" if space == "global" else "%r5"
@@ -107,7 +112,8 @@ def test_atomics_return_what_was_there() -> None:
         f"""
         .visible .entry atomics(.param .u64 data, .param .u64 olds) {{
         .shared .align 8 .b8 room[64]; .reg .b32 %r<12>; .reg .b64 %d<6>; .reg .pred %p;
-        ld.param.u64 %d1, [data]; ld.param.u64 %d2, [olds]; mov.u32 %r1, %tid.x; mad.lo.u32 %r2, %r1, 3, 1; mov.u32 %r5, room;
+        ld.param.u64 %d1, [data]; ld.param.u64 %d2, [olds]; mov.u32 %r1, %tid.x; mad.lo.u32 %r2, %r1, 3, 1;
+        mov.u32 %r5, room;
         setp.ne.u32 %p, %r1, 0; @%p bra go;
         {"".join(f"ld.global.u32 %r3, [%d1+{4 * k}]; st.shared.u32 [%r5+{4 * k}], %r3;" for k in range(len(ops)))}
         go: bar.sync 0; mov.u32 %r7, 0; {" ".join(lines)}
@@ -146,8 +152,10 @@ def test_atomics_of_wide_small_and_floating_types_from_many_ctas() -> None:
         red.global.add.f32 [%d1], %f; atom.global.add.f64 %g, [%d1+8], %g; red.add.u64 [%d1+16], 3;
         mov.b32 %r2, 0x3C003C00; atom.global.add.noftz.f16x2 %r3, [%d1+24], %r2; mov.b16 %h1, 0x3F80;
         red.global.add.noftz.bf16 [%d1+28], %h1;
-        again: ld.relaxed.gpu.global.u32 %r4, [%d1+32]; add.u32 %r5, %r4, 2; atom.global.cas.b32 %r6, [%d1+32], %r4, %r5;
-        setp.ne.u32 %p, %r6, %r4; @%p bra again; atom.global.max.s64 %d2, [%d1+40], -5; red.global.add.v2.f32 [%d1+48], {%f, %f};
+        again: ld.relaxed.gpu.global.u32 %r4, [%d1+32]; add.u32 %r5, %r4, 2;
+        atom.global.cas.b32 %r6, [%d1+32], %r4, %r5;
+        setp.ne.u32 %p, %r6, %r4; @%p bra again; atom.global.max.s64 %d2, [%d1+40], -5;
+        red.global.add.v2.f32 [%d1+48], {%f, %f};
         ret; }
         """
     )
@@ -194,3 +202,33 @@ def test_128_bit_values() -> None:
     data = np.arange(128, dtype=np.uint64).reshape(64, 2)
     rig.run([data], block=(64,))
     np.testing.assert_array_equal(data, np.arange(128).reshape(64, 2)[:, ::-1])
+
+
+@pytest.mark.parametrize("count", [16, 64, 77])
+def test_structures_read_and_written_a_member_at_a_time(count: int) -> None:
+    """Lanes 16 bytes apart, all four members or two of them; backwards too; the last warp is not full."""
+    rig = Rig(
+        """
+        .visible .entry members(.param .u64 from, .param .u64 to, .param .u64 back, .param .u32 n) {
+        .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<3>;
+        mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; setp.lt.u32 %p1, %r1, %r2; setp.lt.u32 %p2, %r1, 10; @!%p1 ret;
+        ld.param.u64 %d1, [from]; ld.param.u64 %d2, [to]; mul.wide.u32 %d3, %r1, 16; add.u64 %d4, %d1, %d3;
+        add.u64 %d5, %d2, %d3;
+        ld.global.u32 %r3, [%d4]; ld.global.u32 %r4, [%d4+4]; ld.global.u32 %r5, [%d4+8]; ld.global.u32 %r6, [%d4+12];
+        st.global.u32 [%d5], %r6; st.global.u32 [%d5+4], %r5; @%p2 st.global.u32 [%d5+8], %r4;
+        st.global.u32 [%d5+12], %r3;
+        sub.u32 %r7, %r2, %r1; sub.u32 %r7, %r7, 1; mul.wide.u32 %d6, %r7, 8; ld.param.u64 %d7, [back];
+        add.u64 %d7, %d7, %d6;
+        st.global.u32 [%d7], %r1; ld.global.u32 %r8, [%d7+4]; add.u32 %r8, %r8, %r3; st.global.u32 [%d7+4], %r8;
+        ret; }
+        """
+    )
+    source = np.arange(4 * count, dtype=np.uint32).reshape(count, 4)
+    target = np.zeros_like(source)
+    back = np.full((count, 2), 1000, np.uint32)
+    rig.run([source, target, back, count], block=(96,))
+    wanted = source[:, ::-1].copy()
+    wanted[10:, 2] = 0
+    np.testing.assert_array_equal(target, wanted)
+    np.testing.assert_array_equal(back[:, 0], np.arange(count)[::-1])
+    np.testing.assert_array_equal(back[:, 1], 1000 + source[::-1, 0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 def load() -> None:
     """Import every family."""
     from teenycli.devices.cpu.ops import (  # noqa: F401
+        addresses,
         atomics,
         bits,
         compare,

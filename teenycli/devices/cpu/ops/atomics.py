@@ -38,7 +38,7 @@ def _atom(x: Lowering, inst: Inst) -> None:
     kind = f"i{8 * access.size}"
     count = 2 if mods["op"] == "cas" else 1
     sources = [[x.read(e, kind) for e in x.elements(o)] for o in operands[1 : 1 + count]]
-    lanes, bits = w.lanes(address_of(x, mem, access)), x.bits_of(x.exec)
+    lanes, bits = w.lanes(address_of(x, mem)), x.bits_of(x.exec)
     name = _helper(x.unit, access.window, mods["op"], mods["type"], access.size)
     results: list[list[str]] = [[] for _ in range(access.count)]
     for part in range(w.width // g):
@@ -103,7 +103,8 @@ def _operation(unit: Unit, window: str, op: str, type: str, kind: str, size: int
     """Text that does it at ``%p`` and leaves ``%old``, ending in a jump to ``next``."""
     if window == "shared":
         lines, new = _new_value(unit, op, type, Value(kind, "%old", True), kind)
-        return f"  %old = load {kind}, ptr %p, align {size}\n{lines}\n  store {kind} {new}, ptr %p, align {size}\n  br label %next"
+        before, after = f"%old = load {kind}, ptr %p, align {size}", f"store {kind} {new}, ptr %p, align {size}"
+        return f"  {before}\n{lines}\n  {after}\n  br label %next"
     if op == "cas":
         return f"""  %pair = cmpxchg ptr %p, {kind} %s0, {kind} %s1 seq_cst seq_cst, align {size}
   %old = extractvalue {{ {kind}, i1 }} %pair, 0

@@ -196,5 +196,3 @@ def _cvt_pack(x: Lowering, inst: Inst) -> None:
         c = x.read(inst.op.operands[3], "i32")
         pair = w.either(w.binary("shl", c, integer("i32", 2 * bits)), pair)
     x.write(inst.op.operands[0], pair)
-
-

@@ -190,9 +190,7 @@ def _testp(x: Lowering, inst: Inst) -> None:
         "number": lambda: w.compare("icmp ule", size, top),
         "notanumber": lambda: w.compare("icmp ugt", size, top),
         "normal": lambda: w.both(w.compare("icmp uge", size, bottom), w.compare("icmp ult", size, top)),
-        "subnormal": lambda: w.both(
-            w.compare("icmp ult", size, bottom), w.compare("icmp ne", size, integer(kind, 0))
-        ),
+        "subnormal": lambda: w.both(w.compare("icmp ult", size, bottom), w.compare("icmp ne", size, integer(kind, 0))),
     }
     x.write(inst.op.operands[0], tests[name]())
 

@@ -1,4 +1,4 @@
-"""Loads, stores and addresses (PTX ISA 9.7.9: ld, ldu, st, prefetch, isspacep, cvta).
+"""Loads and stores (PTX ISA 9.7.9: ld, ldu, st), and the values that calls hand over.
 
 An access is checked inline for the form that the stride guess suggests (lanes in a row, or all alike) and goes out
 of line for any other. Accesses of a block through one register share one test.
@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from teenycli.devices.cpu.gather import require_gather, require_locate, require_scatter
 from teenycli.devices.cpu.layout import (
-    FIRST_VARIABLE,
     ID_SHIFT,
     LOCAL_ID,
     OFFSET_MASK,
@@ -51,7 +50,10 @@ class Access:
 
 @dataclass(slots=True)
 class Group:
-    """Accesses of one block through one value of one register. ``tests`` holds (ok, host address) a part of the warp."""
+    """Accesses of one block through one value of a register, ``stride`` bytes from lane to lane as guessed.
+
+    ``low`` and ``high`` bound a lane's offsets. ``tests`` has (ok, host address) for each part of a warp.
+    """
 
     stride: int
     low: int
@@ -104,8 +106,9 @@ def plan_block(x: Lowering, block: Block) -> dict[int, Group]:
             access = access_of(x, step, mem)
             cell = step.scope.cell(mem.base)
             stride = x.strides.of(cell)
-            if stride in (0, access.span) and access.window != "local" and access.offset % access.span == 0:
-                key = (cell, version.get(cell, 0), access.window, access.store, access.span if stride else 0)
+            aligned = stride is not None and stride % access.span == access.offset % access.span == 0
+            if stride is not None and aligned and access.window != "local":
+                key = (cell, version.get(cell, 0), access.window, access.store)
                 group = groups.setdefault(key, Group(stride, access.offset, access.offset, 1))
                 group.low = min(group.low, access.offset)
                 group.high = max(group.high, access.offset + access.span)
@@ -198,15 +201,16 @@ def _test_group(x: Lowering, group: Group, access: Access, base: Value) -> None:
         hit = w.assign(f"and i{g} {equal}, {wanted}")
         regular = w.assign(f"icmp eq i{g} {hit}, {wanted}")
         start, size, offset = _bounds(x, access, first)
-        span = group.stride * (g - 1) + group.high - group.low
-        inside = _inside(x, offset, size, group.low, span, group.align)
+        reach = group.stride * (g - 1)
+        low, span = group.low + min(reach, 0), abs(reach) + group.high - group.low
+        inside = _inside(x, offset, size, low, span, group.align)
         group.tests.append((w.assign(f"and i1 {regular}, {inside}"), w.assign(f"add i64 {start}, {offset}")))
 
 
 # --- addresses -------------------------------------------------------------------------------------------------------
 
 
-def address_of(x: Lowering, mem: Mem, access: Access) -> Value:
+def address_of(x: Lowering, mem: Mem) -> Value:
     """The base register as i64, or 0 where the whole address is constant."""
     return x.read(mem.base, "i64") if isinstance(mem.base, Reg) else integer("i64", 0)
 
@@ -285,7 +289,7 @@ def load(x: Lowering, access: Access, mem: Mem) -> list[Value]:
         halves = Access(access.window, access.count * 2, 8, access.offset, False, access.order)
         parts = load(x, halves, mem)
         return [_wide(x, parts[k], parts[k + 1]) for k in range(0, len(parts), 2)]
-    base = address_of(x, mem, access)
+    base = address_of(x, mem)
     if access.window == "param" and base.text == "0":
         return _load_param(x, access)
     if base.uniform and (access.window in ("shared", "param") or _is_named_space(x)):
@@ -364,7 +368,7 @@ def _load_part(x: Lowering, access: Access, group: Group, lanes: str, mask: str,
     fast, cold, join = w.fresh_label("fast"), w.fresh_label("cold"), w.fresh_label("join")
     w.branch(ok, fast, cold, likely=True)
     w.label(fast)
-    quick = (_load_row if group.stride else _load_same)(x, access, _pointer(x, host, access.offset))
+    quick = _load_regular(x, access, group, host)
     fast_end = w.current
     w.jump(join)
     w.label(cold)
@@ -375,6 +379,44 @@ def _load_part(x: Lowering, access: Access, group: Group, lanes: str, mask: str,
     return [
         w.assign(f"phi {kind} [ {a}, %{fast_end} ], [ {b}, %{cold_end} ]") for a, b in zip(quick, slow, strict=True)
     ]
+
+
+def _load_regular(x: Lowering, access: Access, group: Group, host: str) -> list[str]:
+    """The elements of lanes that lie as the group guessed, all within one buffer."""
+    if group.stride == 0:
+        return _load_same(x, access, _pointer(x, host, access.offset))
+    if group.stride == access.span:
+        return _load_row(x, access, _pointer(x, host, access.offset))
+    if access.count == 1 and group.stride == group.high - group.low <= 8 * access.size:
+        return [_load_comb(x, access, group, _pointer(x, host, group.low))]
+    return _load_strided(x, access, group, _pointer(x, host, access.offset))
+
+
+def _load_comb(x: Lowering, access: Access, group: Group, pointer: str) -> str:
+    """Every n-th element of a row that lies in the buffer as a whole: loaded in one piece, picked from."""
+    w, g, kind = x.w, x.unit.group, f"i{8 * access.size}"
+    n = group.stride // access.size
+    first = (access.offset - group.low) // access.size
+    whole = w.assign(f"load{_volatile(access)} <{g * n} x {kind}>, ptr {pointer}, align {access.size}")
+    pick = ", ".join(f"i32 {lane * n + first}" for lane in range(g))
+    return w.assign(f"shufflevector <{g * n} x {kind}> {whole}, <{g * n} x {kind}> poison, <{g} x i32> <{pick}>")
+
+
+def _strided_pointers(x: Lowering, group: Group, pointer: str, skip: int) -> str:
+    steps = ", ".join(f"i64 {lane * group.stride + skip}" for lane in range(x.unit.group))
+    return x.w.assign(f"getelementptr i8, ptr {pointer}, <{x.unit.group} x i64> <{steps}>")
+
+
+def _load_strided(x: Lowering, access: Access, group: Group, pointer: str) -> list[str]:
+    w, g, kind = x.w, x.unit.group, f"i{8 * access.size}"
+    vector, name = f"<{g} x {kind}>", f"llvm.masked.gather.v{g}{kind}.v{g}p0"
+    x.unit.declare(name, vector, [f"<{g} x ptr>", f"<{g} x i1>", vector])
+    found = []
+    for k in range(access.count):
+        places = _strided_pointers(x, group, pointer, k * access.size)
+        given = f"<{g} x ptr> align {access.size} {places}, <{g} x i1> splat (i1 true), {vector} poison"
+        found.append(w.assign(f"call {vector} @{name}({given})"))
+    return found
 
 
 def _load_row(x: Lowering, access: Access, pointer: str) -> list[str]:
@@ -415,14 +457,11 @@ def _gather(x: Lowering, access: Access, lanes: str, mask: str, part: int) -> li
     window = "generic" if access.window == "param" else access.window
     name = require_gather(x.unit, window, 8 * access.size)
     places = addresses(x, access, lanes, part)
-    found = []
-    for k in range(access.count):
-        found.append(
-            w.assign(
-                f"call <{g} x i{8 * access.size}> @{name}(ptr %ctx, <{g} x i64> {places}, i{g} {mask}, "
-                f"i32 {x.site()}, i32 {part * g}, i64 {access.span}, i64 {k * access.size})"
-            )
-        )
+    given = f"ptr %ctx, <{g} x i64> {places}, i{g} {mask}, i32 {x.site()}, i32 {part * g}, i64 {access.span}"
+    found = [
+        w.assign(f"call <{g} x i{8 * access.size}> @{name}({given}, i64 {k * access.size})")
+        for k in range(access.count)
+    ]
     x.check_dead()
     return found
 
@@ -454,8 +493,8 @@ def store(x: Lowering, access: Access, mem: Mem, values: list[Value]) -> None:
         ]
         store(x, halves, mem, parts)
         return
-    base = address_of(x, mem, access)
-    if base.uniform and (access.window == "shared" or access.window == "generic" and _is_named_space(x)):
+    base = address_of(x, mem)
+    if base.uniform and (access.window == "shared" or (access.window == "generic" and _is_named_space(x))):
         _store_uniform(x, access, base, values)
     else:
         _store_lanes(x, access, base, values)
@@ -509,17 +548,30 @@ def _store_part(x: Lowering, access: Access, group: Group, lanes: str, pieces: l
     w, g = x.w, x.unit.group
     ok, host = group.tests[part]
     if not x.unit.masked:
-        full = w.assign(f"icmp eq i{g} {mask}, -1")
+        full = w.assign(f"icmp eq i{g} {mask}, -1") if group.stride == access.span else "false"
         ok = w.assign(f"and i1 {ok}, {full}")
     fast, cold, join = w.fresh_label("fast"), w.fresh_label("cold"), w.fresh_label("join")
     w.branch(ok, fast, cold, likely=True)
     w.label(fast)
-    _store_row(x, access, _pointer(x, host, access.offset), pieces, mask)
+    if group.stride == access.span:
+        _store_row(x, access, _pointer(x, host, access.offset), pieces, mask)
+    else:
+        _store_strided(x, access, group, _pointer(x, host, access.offset), pieces, mask)
     w.jump(join)
     w.label(cold)
     _scatter(x, access, lanes, pieces, mask, part)
     w.jump(join)
     w.label(join)
+
+
+def _store_strided(x: Lowering, access: Access, group: Group, pointer: str, pieces: list[str], mask: str) -> None:
+    w, g, kind = x.w, x.unit.group, f"i{8 * access.size}"
+    vector, name = f"<{g} x {kind}>", f"llvm.masked.scatter.v{g}{kind}.v{g}p0"
+    x.unit.declare(name, "void", [vector, f"<{g} x ptr>", f"<{g} x i1>"])
+    lanes = w.assign(f"bitcast i{g} {mask} to <{g} x i1>")
+    for k, piece in enumerate(pieces):
+        places = _strided_pointers(x, group, pointer, k * access.size)
+        w.line(f"call void @{name}({vector} {piece}, <{g} x ptr> align {access.size} {places}, <{g} x i1> {lanes})")
 
 
 def _store_row(x: Lowering, access: Access, pointer: str, pieces: list[str], mask: str) -> None:
@@ -556,63 +608,6 @@ def _scatter(x: Lowering, access: Access, lanes: str, pieces: list[str], mask: s
             f"i32 {x.site()}, i32 {part * g}, i64 {access.span}, i64 {k * access.size})"
         )
     x.check_dead()
-
-
-# --- addresses as values ---------------------------------------------------------------------------------------------
-
-_WINDOW_IDS = {"shared": SHARED_ID, "local": LOCAL_ID, "param": PARAM_ID}
-
-
-@lowers("cvta")
-def _cvta(x: Lowering, inst: Inst) -> None:
-    """Windows have an id of their own in generic addresses; global and const addresses are generic already."""
-    mods, w = inst.op.mods, x.w
-    kind = f"i{8 * TYPE_SIZES[mods['type']]}"
-    value = x.read(inst.op.operands[1], kind)
-    window = _WINDOW_IDS.get(space_of(mods))
-    if window is not None and kind == "i64":
-        if "to" in mods:
-            value = w.both(value, integer("i64", OFFSET_MASK))
-        else:
-            value = w.either(value, integer("i64", window << ID_SHIFT))
-    x.write(inst.op.operands[0], value)
-
-
-@lowers("isspacep")
-def _isspacep(x: Lowering, inst: Inst) -> None:
-    w = x.w
-    address = x.read(inst.op.operands[1], "i64")
-    number = w.binary("lshr", address, integer("i64", ID_SHIFT))
-    space = space_of(inst.op.mods)
-    if space in _WINDOW_IDS:
-        result = w.compare("icmp eq", number, integer("i64", _WINDOW_IDS[space]))
-    else:
-        constants = [k for k, v in x.program.variables.items() if v.space.value == "const"]
-        in_const = integer("i1", 0)
-        for k in constants:
-            in_const = w.either(w.varying(in_const), w.compare("icmp eq", w.varying(number), integer("i64", k)))
-        result = in_const
-        if space == "global":
-            mapped = w.compare("icmp uge", number, integer("i64", FIRST_VARIABLE))
-            result = w.both(mapped, w.negate(in_const)) if constants else mapped
-    x.write(inst.op.operands[0], result)
-
-
-@lowers("prefetch", "prefetchu", "applypriority", "discard")
-def _nothing(x: Lowering, inst: Inst) -> None:
-    """Hints to a cache: nothing to do."""
-
-
-@lowers("mapa")
-def _mapa(x: Lowering, inst: Inst) -> None:
-    """In a cluster of one, every shared address is the CTA's own."""
-    kind = f"i{8 * TYPE_SIZES[inst.op.mods['type']]}"
-    x.write(inst.op.operands[0], x.read(inst.op.operands[1], kind))
-
-
-@lowers("getctarank")
-def _getctarank(x: Lowering, inst: Inst) -> None:
-    x.write(inst.op.operands[0], integer("i32", 0))
 
 
 # --- calls -----------------------------------------------------------------------------------------------------------

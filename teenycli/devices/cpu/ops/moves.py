@@ -58,7 +58,7 @@ def _unpack(x: Lowering, target: Vec, value: Value) -> None:
 
 
 @lowers("brkpt")
-def _brkpt(x: Lowering, inst: Inst) -> None:
+def _brkpt(x: Lowering, _: Inst) -> None:
     """A breakpoint without a debugger ends the kernel, as ``trap`` does."""
     w = x.w
     hit, on = w.fresh_label("hit"), w.fresh_label("on")
@@ -69,7 +69,7 @@ def _brkpt(x: Lowering, inst: Inst) -> None:
 
 
 @lowers("pmevent", "griddepcontrol", "setmaxnreg", "nanosleep")
-def _nothing(x: Lowering, inst: Inst) -> None:
+def _nothing(*_: object) -> None:
     """Performance events, launches that depend on each other, register counts, sleep: nothing to do."""
 
 

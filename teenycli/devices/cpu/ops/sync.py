@@ -96,16 +96,16 @@ def _result(x: Lowering, inst: Inst) -> None:
 
 
 @lowers("bar", "barrier", takes=lambda mods: "sync" in mods and "cluster" not in mods.values() and "warp" not in mods)
-def _sync(x: Lowering, inst: Inst) -> None:
+def _sync(*_: object) -> None:
     """Waits end a block, and are lowered with the control flow."""
 
 
 @lowers("bar", takes=lambda mods: "warp" in mods)
-def _warp_sync(x: Lowering, inst: Inst) -> None:
+def _warp_sync(x: Lowering, _: Inst) -> None:
     """Lanes of a warp run together; what they wrote is there for the others."""
     x.w.line("fence seq_cst")
 
 
 @lowers("membar", "fence")
-def _fence(x: Lowering, inst: Inst) -> None:
+def _fence(x: Lowering, _: Inst) -> None:
     x.w.line("fence seq_cst")

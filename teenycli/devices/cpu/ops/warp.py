@@ -33,21 +33,19 @@ def _permuted(x: Lowering, value: Value, source: Value) -> Value:
     name = f"teeny.permute.{value.type}"
     if name not in x.unit.helpers:
         kind, lanes = w.vector(value.type), w.vector("i32")
+        gather = f"llvm.masked.gather.v{w.width}{value.type}.v{w.width}p0"
+        pointers, all_lanes = f"<{w.width} x ptr> align {value.bits // 8} %ptrs", f"<{w.width} x i1> splat (i1 true)"
         x.unit.helpers[name] = f"""
 define internal {kind} @{name}({kind} %v, {lanes} %from) alwaysinline #0 {{
   %room = alloca {kind}, align 64
   store {kind} %v, ptr %room, align 64
   %wide = and {lanes} %from, splat (i32 {_LANES - 1})
   %ptrs = getelementptr {value.type}, ptr %room, {lanes} %wide
-  %r = call {kind} @llvm.masked.gather.v{w.width}{value.type}.v{w.width}p0(<{w.width} x ptr> align {value.bits // 8} %ptrs, <{w.width} x i1> splat (i1 true), {kind} poison)
+  %r = call {kind} @{gather}({pointers}, {all_lanes}, {kind} poison)
   ret {kind} %r
 }}
 """
-        x.unit.declare(
-            f"llvm.masked.gather.v{w.width}{value.type}.v{w.width}p0",
-            kind,
-            [f"<{w.width} x ptr>", f"<{w.width} x i1>", kind],
-        )
+        x.unit.declare(gather, kind, [f"<{w.width} x ptr>", f"<{w.width} x i1>", kind])
     text = w.assign(
         f"call {w.vector(value.type)} @{name}({w.vector(value.type)} {value.text}, {w.vector('i32')} {w.lanes(source)})"
     )
@@ -65,7 +63,6 @@ def _fixed_permutation(x: Lowering, value: Value, lanes: list[int]) -> Value:
 @lowers("shfl")
 def _shfl(x: Lowering, inst: Inst) -> None:
     """Each lane reads another's value; a source out of its segment leaves the lane its own (PTX ISA, "shfl.sync")."""
-    w = x.w
     target = inst.op.operands[0]
     value = x.read(inst.op.operands[1], "i32")
     mode = inst.op.mods["mode"]
