@@ -143,7 +143,9 @@ def _declarator(cursor: Cursor, space: Space, head: TypeHead, linking: str | Non
     return replace(variable, init=init, linking=linking)
 
 
-def _variable(cursor: Cursor, name: str, space: Space, head: TypeHead, at: Position) -> Variable:
+def _variable(
+    cursor: Cursor, name: str, space: Space, head: TypeHead, at: Position, pointer: Pointer | None = None
+) -> Variable:
     start = cursor.token.start
     dims: list[int | None] = []
     size = TYPE_SIZES.get(head.type, 1) * head.vector
@@ -156,8 +158,9 @@ def _variable(cursor: Cursor, name: str, space: Space, head: TypeHead, at: Posit
         dims.append(dim)
     natural = TYPE_SIZES.get(head.type, 1) * head.vector
     return Variable(
-        name, space, head.type, head.vector, tuple(dims), head.align or natural, managed=head.managed, at=at
-    )
+        name, space, head.type, head.vector, tuple(dims), head.align or natural,
+        managed=head.managed, pointer=pointer, at=at,
+    )  # fmt: skip
 
 
 def _room(variable: Variable) -> int | None:
@@ -260,13 +263,17 @@ def parameters(cursor: Cursor, owner: str) -> tuple[Variable, ...]:
     """A parameter list in parentheses, possibly empty. ``owner`` is whose, for messages."""
     cursor.expect("(")
     found: list[Variable] = []
+    names: set[str] = set()
     while not cursor.take(")"):
-        if found:
-            cursor.expect(",", f"a parameter of '{owner}'")
+        if found and not cursor.take(","):
+            cursor.fail(f"',' after a parameter of '{owner}'")
         start = cursor.token.start
-        found.append(_parameter(cursor))
-        if found[-1].name != "_" and any(other.name == found[-1].name for other in found[:-1]):
-            cursor.fail_at(start, f"'{owner}' has two parameters '{found[-1].name}'", id="declared-twice")
+        parameter = _parameter(cursor)
+        if parameter.name in names:
+            cursor.fail_at(start, f"'{owner}' has two parameters '{parameter.name}'", id="declared-twice")
+        if parameter.name != "_":
+            names.add(parameter.name)
+        found.append(parameter)
     return tuple(found)
 
 
@@ -278,15 +285,14 @@ def _parameter(cursor: Cursor) -> Variable:
     cursor.advance()
     head = type_head(cursor)
     pointer = None
-    if cursor.at(".ptr", *SPACES) or (cursor.token.kind == "DOT" and cursor.token.text == ".align"):
+    if cursor.token.kind == "DOT":
         pointer = _pointer(cursor)
     name = cursor.token
     if name.kind == "SINK":
         cursor.advance()
     else:
         name = cursor.expect_kind("ID", "the name of a parameter")
-    variable = _variable(cursor, name.text, space, head, cursor.position(name.start))
-    return replace(variable, pointer=pointer)
+    return _variable(cursor, name.text, space, head, cursor.position(name.start), pointer)
 
 
 def _pointer(cursor: Cursor) -> Pointer:

