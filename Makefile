@@ -24,6 +24,10 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
+# Pages that are written by the tool itself.
+docs: $(VENV)/.run
+	$(BIN)/teeny isa --markdown > docs/isa.md
+
 # The oldest dependencies that pyproject.toml allows, in an environment of their own.
 floors:
 	$(PYTHON) -m venv $(VENV)-floors
@@ -31,6 +35,20 @@ floors:
 	$(VENV)-floors/bin/python -m pip install --quiet "pip>=25.1"
 	$(VENV)-floors/bin/python -m pip install --quiet --group dev --editable . --constraint $(VENV)-floors/floors.txt
 	$(VENV)-floors/bin/python -m pytest -n auto
+
+# PTX is committed, and made anew only when a source or a compiler changes. Pythons that have Triton and numba-cuda:
+# make corpus TRITONS="3.9/bin/python 3.6/bin/python 3.4/bin/python 3.2/bin/python" NUMBA=numba/bin/python
+TRITONS ?= $(PYTHON)
+NUMBA   ?= $(PYTHON)
+
+ptx:
+	$(PYTHON) ptx/regenerate.py cuda
+	$(firstword $(TRITONS)) ptx/regenerate.py triton
+
+corpus:
+	$(PYTHON) tests/corpus/regenerate.py nvcc clang handmade
+	for python in $(TRITONS); do $$python tests/corpus/regenerate.py triton || exit 1; done
+	$(NUMBA) tests/corpus/regenerate.py numba
 
 $(VENV)/.python:
 	@test -n "$(PYTHON)" || { echo "teeny needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 2; }

@@ -14,7 +14,7 @@ from teenycli.errors import Finding, TeenyError, did_you_mean
 from teenycli.exits import Exit
 
 #: Commands in the order in which the help lists them.
-COMMANDS = ("entries", "check", "run")
+COMMANDS = ("entries", "check", "run", "isa")
 
 
 class Commands(click.Group):

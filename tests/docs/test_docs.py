@@ -60,6 +60,10 @@ def test_every_finding_is_on_its_page() -> None:
             assert f"`{name}`" in page, name
 
 
+def test_the_page_of_instructions_is_what_the_tool_writes(teeny: Teeny) -> None:
+    assert (ROOT / "docs" / "isa.md").read_text("utf-8") == teeny("isa", "--markdown").out, "make docs"
+
+
 def test_the_readme_names_both_commands_on_its_first_screen() -> None:
     first = "\n".join(README.splitlines()[:20])
     assert "make demo" in first
