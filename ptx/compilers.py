@@ -37,6 +37,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 
 NVCC_RELEASE = "13.0"
+CLANG_RELEASE = "19"
 TRITON_RELEASE = "3.9"  # the release that a sample without `versions` is compiled by
 
 PTX_VERSION = (8, 7)  # newest `.version` that committed PTX for a target that it knows may ask for
@@ -44,7 +45,8 @@ NEUTRAL_FOLDER = "sources/of/this/repository/padded......"  # in DWARF, in place
 
 _VERSION_LINE = re.compile(r"^(\.version\s+)(\d+)\.(\d+)", re.MULTILINE)
 _FILE_LINE = re.compile(r'^(\s*\.file\s+\d+\s+")([^"]*)(".*)$', re.MULTILINE)
-_BYTE_LINE = re.compile(r"\s*\.b8 ([\d,]+)")
+_INTERNAL_NAME = re.compile(r"_INTERNAL_([0-9a-f]{8})_\d+_")
+_BYTE_LINE = re.compile(r"\s*\.b8 (\d+(?:,\d+)*)")
 
 
 class RegenerationError(Exception):
@@ -99,9 +101,22 @@ def nvcc_ptx(source: Path, target: str, flags: Iterable[str] = (), *, version: t
         text = out.read_text()
         if "-G" in flags:
             text = _replace_bytes(text, str(cwd), NEUTRAL_FOLDER).replace(str(cwd), NEUTRAL_FOLDER)
+    for path_hash in set(_INTERNAL_NAME.findall(text)):  # of the source's whole path
+        text = text.replace(path_hash, "0" * len(path_hash))
     if version is not None:
         text = lower_version(text, version)
     return neutral(text)
+
+
+def clang_ptx(source: Path, target: str, flags: Iterable[str] = ()) -> str:
+    """PTX of a CUDA source that includes nothing, made by clang without the CUDA toolkit's headers."""
+    clang = require_tool(f"clang-{CLANG_RELEASE}", "install the package of that name of Debian or of LLVM")
+    mode = ["-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", "--cuda-feature=+ptx75", "-S", "-O2"]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.ptx"
+        given = str(source.relative_to(ROOT))
+        _call([clang, *mode, f"--cuda-gpu-arch={target}", *flags, given, "-o", str(out)], ROOT)
+        return neutral(out.read_text())
 
 
 def triton_samples(source: Path) -> Iterator[TritonSample]:
@@ -112,7 +127,7 @@ def triton_samples(source: Path) -> Iterator[TritonSample]:
     # co_filename must be relative: Triton takes the path in `.file` and in DWARF from it.
     module: dict[str, Any] = {"__name__": source.stem, "__file__": given}
     with contextlib.chdir(ROOT):
-        exec(compile(source.read_text(), given, "exec"), module)  # noqa: S102
+        exec(compile(source.read_text(), given, "exec"), module)
         for sample in module["SAMPLES"]:
             if release not in sample.get("versions", [TRITON_RELEASE]):
                 continue
@@ -133,14 +148,16 @@ def _compile_triton(triton: Any, kernel: Any, sample: Mapping[str, Any]) -> tupl
     constexprs = dict(sample.get("constexprs", {}))
     unaligned = sample.get("unaligned", ())
     aligned = [i for i, (name, type_) in enumerate(signature.items()) if type_[0] == "*" and name not in unaligned]
+    newest = 86
     if "constexprs" in inspect.signature(compiler.ASTSource.__init__).parameters:
         attrs: Any = {(i,): [["tt.divisibility", 16]] for i in aligned}
         ast = compiler.ASTSource(fn=kernel, signature=signature, constexprs=constexprs, attrs=attrs)
     else:  # up to 3.2
+        newest = 84  # its own ptxas reads no newer PTX
         attrs = backends.AttrsDescriptor.from_hints(dict.fromkeys(aligned, 16))
         run_time = {name: type_ for name, type_ in signature.items() if type_ != "constexpr"}
         ast = compiler.ASTSource(fn=kernel, signature=run_time, constants=constexprs, attrs=attrs)
-    options = {"ptx_version": 86, "enable_fp_fusion": True, **sample.get("options", {})}
+    options = {"ptx_version": newest, "enable_fp_fusion": True, **sample.get("options", {})}
     target = backends.GPUTarget("cuda", sample.get("sm", 80), 32)
     with tempfile.TemporaryDirectory() as cache:
         os.environ["TRITON_CACHE_DIR"] = cache
@@ -183,13 +200,13 @@ def _shorten(path: str) -> str:
     if path.startswith(f"{ROOT}{os.sep}"):
         return path[len(str(ROOT)) + 1 :]
     for marker, prefix in (("/site-packages/", ""), ("/include/", "cuda/include/"), ("/lib/clang/", "clang/")):
-        if os.path.isabs(path) and marker in path:
+        if path.startswith(os.sep) and marker in path:
             return prefix + path.split(marker, 1)[1]
     return path
 
 
 def _section_bytes(text: str) -> list[int]:
-    return [int(number) & 255 for line in _BYTE_LINE.findall(text) for number in line.split(",") if number]
+    return [int(number) & 255 for line in _BYTE_LINE.findall(text) for number in line.split(",")]
 
 
 def _replace_bytes(text: str, old: str, new: str) -> str:
@@ -197,30 +214,36 @@ def _replace_bytes(text: str, old: str, new: str) -> str:
     if len(old) != len(new):
         raise ValueError(f"{old!r} and {new!r} differ in length")
     lines = text.split("\n")
-    places = [i for i, line in enumerate(lines) if re.fullmatch(r"\.b8 \d+", line)]
-    values = bytes(int(lines[i][4:]) & 255 for i in places)
-    at = values.find(old.encode())
-    while at >= 0:
-        for i, byte in enumerate(new.encode(), at):
-            lines[places[i]] = f".b8 {byte}"
-        at = values.find(old.encode(), at + len(old))
+    rows = [(i, match[1].split(",")) for i, line in enumerate(lines) if (match := _BYTE_LINE.fullmatch(line))]
+    values = bytes(int(number) & 255 for _, numbers in rows for number in numbers)
+    changed = values.replace(old.encode(), new.encode())
+    at = 0
+    for i, numbers in rows:
+        row = changed[at : at + len(numbers)]
+        if row != values[at : at + len(numbers)]:
+            lines[i] = ".b8 " + ",".join(map(str, row))
+        at += len(numbers)
     return "\n".join(lines)
 
 
-def check_with_ptxas(text: str, target: str) -> None:
-    """Raises RegenerationError with ptxas's own words when it refuses the text."""
+def check_with_ptxas(text: str, target: str, *, relocatable: bool = False) -> None:
+    """Raises RegenerationError with ptxas's own words when it refuses the text.
+
+    A relocatable one may call functions and read variables that other files define.
+    """
+    options = ["--compile-only"] if relocatable else []
     ptxas = require_tool("ptxas", f"install the CUDA toolkit {NVCC_RELEASE}")
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "in.ptx"
         source.write_text(text)
-        _call([ptxas, f"-arch={target}", str(source), "-o", os.devnull], Path(folder))
+        _call([ptxas, f"-arch={target}", *options, str(source), "-o", os.devnull], Path(folder))
 
 
 def target_of(text: str) -> str:
-    """The architecture in the `.target` line, such as "sm_90a"."""
-    match = re.search(r"^\s*\.target\s+(\w+)", text, re.MULTILINE)
+    """The architecture that the text's `.target` names, such as "sm_90a"."""
+    match = re.search(r"\.target\s+(\w+)", re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL))
     if match is None:
-        raise RegenerationError("the output has no .target line")
+        raise RegenerationError("the text has no .target")
     return match[1]
 
 

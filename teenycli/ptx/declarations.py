@@ -8,10 +8,12 @@ May import ``ptx.lexer``, ``ptx.constants`` and ``ptx.model``.
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import replace
 from typing import NamedTuple
 
+from teenycli.errors import Place, TeenyError
 from teenycli.ptx import constants
 from teenycli.ptx.lexer import Cursor
 from teenycli.ptx.model import (
@@ -36,6 +38,9 @@ _VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
 _TYPES = {f".{name}": name for name in (*TYPE_SIZES, "pred")}
 _MAX_DIM = 2**40
 _OPAQUE = ("texref", "samplerref", "surfref")
+_TYPE_WORDS = "|".join(sorted(TYPE_SIZES, key=len, reverse=True))
+#: A parameter with a type and a name and no more, and the comma after it.
+_PLAIN = re.compile(rf"\.param[ \t]+\.({_TYPE_WORDS})[ \t]+([A-Za-z_$%][\w$]+)[ \t]*,[ \t\r\n]*", re.ASCII)
 #: What a ``.ptr`` may point to: a space, or an object of opaque type.
 _POINTED = {
     **{name: SPACES[name] for name in (".const", ".global", ".local", ".shared")},
@@ -262,19 +267,37 @@ def _float_bits(value: Int | Float, type: str) -> int:
 def parameters(cursor: Cursor, owner: str) -> tuple[Variable, ...]:
     """A parameter list in parentheses, possibly empty. ``owner`` is whose, for messages."""
     cursor.expect("(")
-    found: list[Variable] = []
-    names: set[str] = set()
+    if cursor.take(")"):
+        return ()
+    found = _plain_parameters(cursor)
+    found.append(_parameter(cursor))
     while not cursor.take(")"):
-        if found and not cursor.take(","):
+        if not cursor.take(","):
             cursor.fail(f"',' after a parameter of '{owner}'")
-        start = cursor.token.start
-        parameter = _parameter(cursor)
+        found += _plain_parameters(cursor)
+        found.append(_parameter(cursor))
+    names: set[str] = set()
+    for parameter in found:
         if parameter.name in names:
-            cursor.fail_at(start, f"'{owner}' has two parameters '{parameter.name}'", id="declared-twice")
+            where = Place(cursor.source.name, parameter.at.line, parameter.at.column)
+            raise TeenyError("declared-twice", f"'{owner}' has two parameters '{parameter.name}'", where=where)
         if parameter.name != "_":
             names.add(parameter.name)
-        found.append(parameter)
     return tuple(found)
+
+
+def _plain_parameters(cursor: Cursor) -> list[Variable]:
+    """The parameters under the cursor that are ``.param .u64 name,`` and no more, which is what nearly all are, each
+    read by one expression: parameter lists are most of what the outline of a large file has to read."""
+    found: list[Variable] = []
+    end = cursor.token.start
+    while match := _PLAIN.match(cursor.text, end):
+        type, end = match[1], match.end()
+        at = cursor.position(match.start(2))
+        found.append(Variable(match[2], Space.PARAM, type, align=TYPE_SIZES[type], at=at))
+    if found:
+        cursor.jump(end)
+    return found
 
 
 def _parameter(cursor: Cursor) -> Variable:

@@ -30,7 +30,7 @@ def read_source(path: str | os.PathLike[str]) -> Source:
     for magic, what in _MAGIC.items():
         if stripped.startswith(magic):
             raise TeenyError("not-ptx", f"this is {what}, not PTX text", where=where, hint="give the .ptx text")
-    if not stripped.strip():
+    if not stripped or stripped.isspace():
         raise TeenyError("not-ptx", "the file is empty", where=where)
     nul = stripped.find(b"\0")
     if nul >= 0:

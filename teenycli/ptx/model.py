@@ -212,10 +212,13 @@ class Module:
     files: Mapping[int, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     sections: tuple[BodyText, ...] = ()
+    #: The entries with a body, in the order of the text; and the functions with one that may be called.
+    entries: tuple[Function, ...] = field(init=False, compare=False, repr=False)
+    callees: tuple[Function, ...] = field(init=False, compare=False, repr=False)
     #: What ``ptx.code_of`` has made already, by function name.
     codes: dict[str, Code] = field(default_factory=dict, compare=False, repr=False)
 
-    @property
-    def entries(self) -> tuple[Function, ...]:
-        """The entries with a body, in the order of the text."""
-        return tuple(f for f in self.functions if f.is_entry and f.body is not None)
+    def __post_init__(self) -> None:
+        bodies = [function for function in self.functions if function.body is not None]
+        object.__setattr__(self, "entries", tuple(f for f in bodies if f.is_entry))
+        object.__setattr__(self, "callees", tuple(f for f in bodies if not f.is_entry))

@@ -54,9 +54,7 @@ def _has_block_comment(text: str) -> bool:
 def reached(module: Module, function: Function) -> list[Function]:
     """``function`` and the functions with a body whose names its text, or theirs, mentions."""
     found = [function]
-    if not any(not f.is_entry and f.body is not None for f in module.functions):
-        return found
-    others = [f for f in module.functions if not f.is_entry and f.body is not None and f is not function]
+    others = [f for f in module.callees if f is not function]
     for caller in found:  # grows while it is read
         for callee in [f for f in others if mentions(module, caller, f.name)]:
             found.append(callee)

@@ -387,7 +387,7 @@ _OPERAND = re.compile(
     r"(?:\.(?P<part>\w+))?(?P<relaxed>~)?(?P<sink>\^)?(?P<pair>\|\w+|\{\|\w+\})?"
     r"(?P<second_sink>(?<=[}\w])\^)?(?::(?P<type>\w+))?(?:\?(?P<when>\w+))?"
 )
-_COORD = re.compile(r"\{,(?P<optional>[\w:]+)\}|,(?P<required>\{\w+\*\d\}[\w:]*|[^,{]+)")
+_COORD = re.compile(r"\{,(?P<optional>[\w:&]+)\}|,(?P<required>\{\w+\*\d\}[\w:]*|[^,{]+)")
 _COUNT = re.compile(r"(\d+|n|num)(?:([*/])(\d+))?")
 
 

@@ -44,7 +44,7 @@ _MOVABLE = "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64"
 
 row("mov", tier=1, doc="Data Movement and Conversion Instructions: mov")
 form("mov.type d, %a", type=_MOVABLE)
-form("mov.type d, !a", type="pred")
+form("mov.type d, %!a", type="pred")
 form("mov.type d, a", type="b128", ptx=(8, 3), sm=70)
 form("mov.type d, {a}:any", type="b16 b32 b64")
 form("mov.type {d}:any, $a", type="b16 b32 b64")

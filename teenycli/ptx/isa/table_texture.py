@@ -44,7 +44,7 @@ for geom, coords, offset, depth, gradient, ptx, sm in _GEOMETRIES:
         levels.append((":grad", f", {gradient}, {gradient.replace('g', 'h')}"))
     for vec, types, since, least in _TEXELS:
         for level, operands in levels:
-            sampler = "{,s:b64}" if coords.startswith("{") else ""
+            sampler = "{,&s:b64}" if coords.startswith("{") else ""
             for extra in _extras(offset, depth):
                 compares = extra.startswith(", ")
                 newest = max(ptx, since, (3, 1) if level else (1, 0), (4, 3) if compares else (1, 0))
@@ -59,7 +59,7 @@ for geom, coords, offset, depth, *_ in _GEOMETRIES:
     if geom in ("2d", "a2d", "cube", "acube"):
         for extra in _extras(offset, depth):
             old = geom == "2d" and not extra.startswith(", ")
-            form(f"tld4.comp.geom.vec.dtype.ctype d.vec{{|p}}:dtype, [a{{,s:b64}},{coords}]:b64{extra}", comp="r g b a",
+            form(f"tld4.comp.geom.vec.dtype.ctype d.vec{{|p}}:dtype, [a{{,&s:b64}},{coords}]:b64{extra}", comp="r g b a",
                  geom=geom, vec="v4", dtype="u32 s32 f32", ctype="f32", ptx=(2, 2) if old else (4, 3),
                  sm=20 if old else 30)  # fmt: skip
 

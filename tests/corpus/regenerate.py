@@ -1,0 +1,140 @@
+"""Regenerates the parser's corpus in tests/corpus from the sources beside the PTX.
+
+    python tests/corpus/regenerate.py [nvcc] [triton] [clang] [numba] [handmade]
+
+Each part needs its own compiler and is left alone, with a message and exit status 1, when that is missing: nvcc and
+ptxas of CUDA 13.0; a Python with Triton 3.9 (and once more each with 3.2, 3.4 and 3.6, for the samples that list these
+releases); clang 19; a Python with numba-cuda. The files in handmade/ are written by hand and only checked with ptxas.
+
+A CUDA source says how it is compiled in comment lines: `// targets: sm_80 sm_90` (default: sm_80) and `// flags: …`.
+The first target's PTX is NAME.ptx, any other's NAME.TARGET.ptx.
+"""
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+CORPUS = Path(__file__).resolve().parent
+sys.path.insert(0, str(CORPUS.parent.parent / "ptx"))
+
+from compilers import (  # noqa: E402
+    ROOT,
+    RegenerationError,
+    check_with_ptxas,
+    clang_ptx,
+    lower_version,
+    neutral,
+    nvcc_ptx,
+    target_of,
+    triton_samples,
+    write_if_changed,
+)
+
+PTXAS_VERSION = (9, 0)  # the newest `.version` that ptxas of CUDA 13.0 reads
+HANDMADE_REFUSED = {"nul_tail.ptx"}  # legal for the driver's JIT and refused by ptxas
+
+
+def _directive(source: Path, key: str, default: str) -> list[str]:
+    match = re.search(rf"^// {key}: (.*)$", source.read_text(), re.MULTILINE)
+    return (match[1] if match else default).split()
+
+
+def _assembled_for(text: str) -> str:
+    """The target, or the oldest that ptxas of CUDA 13.0 assembles for: older PTX is legal on newer hardware."""
+    target = target_of(text)
+    return target if int(re.sub(r"\D", "", target)) >= 75 else "sm_75"
+
+
+def _cuda_sources(folder: str) -> Iterator[tuple[Path, str, list[str], Path]]:
+    """Every (source, target, flags, output) of a folder of CUDA sources."""
+    for source in sorted((CORPUS / folder).glob("*.cu")):
+        flags = _directive(source, "flags", "")
+        for i, target in enumerate(_directive(source, "targets", "sm_80")):
+            yield source, target, flags, source.with_suffix(f".{target}.ptx" if i else ".ptx")
+
+
+def regenerate_nvcc() -> None:
+    """Compiles nvcc/*.cu."""
+    for source, target, flags, out in _cuda_sources("nvcc"):
+        text = nvcc_ptx(source, target, flags)
+        check_with_ptxas(text, target, relocatable="-rdc=true" in flags)
+        write_if_changed(out, text)
+
+
+def regenerate_clang() -> None:
+    """Compiles clang/*.cu."""
+    for source, target, flags, out in _cuda_sources("clang"):
+        text = clang_ptx(source, target, flags)
+        check_with_ptxas(text, _assembled_for(text))
+        write_if_changed(out, text)
+
+
+def regenerate_triton() -> None:
+    """Compiles the samples of triton/*.py that are meant for the running release of Triton."""
+    for source in sorted((CORPUS / "triton").glob("*.py")):
+        for sample in triton_samples(source):
+            text = lower_version(sample.ptx, PTXAS_VERSION)
+            check_with_ptxas(text, target_of(text))
+            write_if_changed(source.with_name(f"{sample.name}.ptx"), text)
+            write_if_changed(source.with_name(f"{sample.name}.json"), sample.metadata)
+
+
+def regenerate_numba() -> None:
+    """Compiles the functions that numba/numba_kernels.py lists."""
+    try:
+        cuda = importlib.import_module("numba.cuda")
+    except ImportError as error:
+        raise RegenerationError(f"{sys.executable} has no numba-cuda: {error}") from error
+    sys.path.insert(0, str(CORPUS / "numba"))
+    for name, function, signature, options in importlib.import_module("numba_kernels").SAMPLES:
+        text, _ = cuda.compile_ptx(function, signature, cc=(8, 0), **options)
+        text = lower_version(text, PTXAS_VERSION)
+        check_with_ptxas(text, "sm_80", relocatable=True)
+        write_if_changed(CORPUS / "numba" / f"{name}.ptx", neutral(text))
+
+
+def check_handmade() -> None:
+    """Assembles every file of handmade/ that ptxas is known to take, and reports all that it refuses."""
+    refused = []
+    for path in sorted((CORPUS / "handmade").glob("*.ptx")):
+        if path.name in HANDMADE_REFUSED:
+            continue
+        text = path.read_bytes().decode()
+        try:
+            # Only a relocatable text may hold `.unified` functions, and none before PTX 3.1 may be one.
+            check_with_ptxas(text, _assembled_for(text), relocatable=".unified" in text)
+        except RegenerationError as error:
+            refused.append(f"{path.name}: {error}")
+    if refused:
+        raise RegenerationError("\n".join(refused))
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "nvcc": regenerate_nvcc,
+    "triton": regenerate_triton,
+    "clang": regenerate_clang,
+    "numba": regenerate_numba,
+    "handmade": check_handmade,
+}
+
+
+def main(names: list[str]) -> int:
+    """Regenerates the named parts, or all; exit status 0, or 1 when one could not be made."""
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        print(f"unknown part {unknown[0]!r}: there are {', '.join(PARTS)}", file=sys.stderr)
+        return 2
+    status = 0
+    for name in names or list(PARTS):
+        try:
+            PARTS[name]()
+        except RegenerationError as error:
+            print(f"{(CORPUS / name).relative_to(ROOT)} was not regenerated: {error}", file=sys.stderr)
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
