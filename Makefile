@@ -24,6 +24,10 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.entries
+	$(BIN)/python -m benchmarks.cpu_device
+
 # Pages that are written by the tool itself.
 docs: $(VENV)/.run
 	$(BIN)/teeny isa --markdown > docs/isa.md

@@ -1,6 +1,6 @@
 """`teeny entries` against the least that reading a file can cost.
 
-    python benchmarks/entries.py [--json]
+    python -m benchmarks.entries [--json]
 
 A 28 MB file of 678 entries against ``open(f).read().split("\\n")`` in a process of its own (at most 5 times), its peak
 memory against the file's size (at most 6 times), and a small file against importing click and rich (at most 1.5).

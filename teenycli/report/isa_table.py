@@ -97,9 +97,9 @@ def isa_markdown(rows: Sequence[FormRow]) -> str:
     """The page: a line for each opcode."""
     out = [
         "# Instructions\n",
-        "Written by `teeny isa --markdown` (`make docs`). Tier 1 is the core, 2 warp operations, atomics and asynchronous",
-        "copies, 3 tensor cores, TMA, texture and surface. `teeny isa OPCODE` shows the forms of one, `teeny isa --missing`",
-        "what the CPU device lacks.\n",
+        "Written by `teeny isa --markdown` (`make docs`). Tier 1 is the core, 2 warp operations, atomics and",
+        "asynchronous copies, 3 tensor cores, TMA, texture and surface. `teeny isa OPCODE` shows the forms of one,",
+        "`teeny isa --missing` what the CPU device lacks.\n",
         "| opcode | tier | forms | PTX | CPU device | section of the PTX ISA |",
         "| --- | --- | --- | --- | --- | --- |",
     ]

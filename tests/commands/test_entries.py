@@ -49,7 +49,7 @@ def test_the_table_is_plain_and_whole_when_piped(teeny: Teeny) -> None:
     assert "hidden" in done.out
 
 
-def test_a_file_that_cannot_be_read_does_not_hide_the_others(teeny: Teeny, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_does_not_hide_the_others(teeny: Teeny) -> None:
     done = teeny("entries", "missing.ptx", CUDA)
     assert done.code == 2
     assert "vector_add" in done.out

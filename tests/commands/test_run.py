@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -88,7 +88,7 @@ class TestMismatch:
 
 
 class TestChecksFirst:
-    OP = {**SAMPLES["vector_add_cuda"], "block": [512]}
+    OP: ClassVar[dict[str, Any]] = {**SAMPLES["vector_add_cuda"], "block": [512]}
 
     def test_an_error_stops_the_launch(self, teeny: Teeny, tmp_path: Path) -> None:
         done = teeny("run", "it", "-m", manifest(tmp_path, it=self.OP), *CPU)

@@ -41,7 +41,5 @@ def test_without_the_tool_the_runtime_knows_cpp(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("output", ["", "one\ntwo\nthree\n"])
 def test_a_tool_that_answers_wrongly_is_not_believed(monkeypatch: pytest.MonkeyPatch, output: str) -> None:
     monkeypatch.setattr(shutil, "which", lambda _name: "c++filt")
-    monkeypatch.setattr(
-        subprocess, "run", lambda *_a, **_k: subprocess.CompletedProcess([], 0, output, "")
-    )
+    monkeypatch.setattr(subprocess, "run", lambda *_a, **_k: subprocess.CompletedProcess([], 0, output, ""))
     assert demangle([CPP]) == {}

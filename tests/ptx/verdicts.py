@@ -1,6 +1,6 @@
 """ptxas's verdict on mutants of committed PTX, recorded so that machines without ptxas have it too.
 
-    python -m tests.ptx.verdicts     records them again (needs ptxas of CUDA 13.0)
+python -m tests.ptx.verdicts     records them again (needs ptxas of CUDA 13.0)
 """
 
 from __future__ import annotations

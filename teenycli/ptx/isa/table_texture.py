@@ -59,8 +59,9 @@ for geom, coords, offset, depth, *_ in _GEOMETRIES:
     if geom in ("2d", "a2d", "cube", "acube"):
         for extra in _extras(offset, depth):
             old = geom == "2d" and not extra.startswith(", ")
-            form(f"tld4.comp.geom.vec.dtype.ctype d.vec{{|p}}:dtype, [a{{,&s:b64}},{coords}]:b64{extra}", comp="r g b a",
-                 geom=geom, vec="v4", dtype="u32 s32 f32", ctype="f32", ptx=(2, 2) if old else (4, 3),
+            address = f"[a{{,&s:b64}},{coords}]:b64"
+            form(f"tld4.comp.geom.vec.dtype.ctype d.vec{{|p}}:dtype, {address}{extra}", comp="r g b a", geom=geom,
+                 vec="v4", dtype="u32 s32 f32", ctype="f32", ptx=(2, 2) if old else (4, 3),
                  sm=20 if old else 30)  # fmt: skip
 
 row("txq", tier=3, doc=f"{_TEXTURE}txq")

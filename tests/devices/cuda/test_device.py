@@ -13,7 +13,7 @@ from teenycli.devices.base import Device, DeviceBuffer
 from teenycli.devices.cuda import device as under_test
 from teenycli.devices.cuda.device import CudaDevice, CudaKernel, launch_config
 from teenycli.devices.cuda.driver import PackageError
-from teenycli.errors import TeenyError
+from teenycli.errors import Finding, TeenyError
 from teenycli.exits import Exit
 from teenycli.launch.plan import Address, Argument, Field, Launch
 from teenycli.ptx.model import Module
@@ -495,6 +495,7 @@ def test_an_interrupt_while_a_kernel_runs_waits_for_nothing(
 def test_kernels_and_buffers_of_another_device_are_refused(device: CudaDevice) -> None:
     class Other:
         name, address, nbytes, compile_ms, cached = "x", 0, 0, 0.0, False
+        findings: tuple[Finding, ...] = ()
 
     with pytest.raises(TypeError, match="Other is no kernel of cuda:0"):
         device.launch(Other(), LAUNCH, {}, 0)
