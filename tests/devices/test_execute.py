@@ -175,7 +175,6 @@ def test_nothing_is_copied_before_every_kernel_is_loaded() -> None:
     assert device.events == ["load twice", "load other"]
 
 
-
 @pytest.mark.parametrize(
     ("arrays", "have"),
     [({**ARRAYS, "y": np.zeros(5, np.float32)}, "20 bytes"), ({"x": ARRAYS["x"], "pad": ARRAYS["pad"]}, "nothing")],
