@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from teenycli.errors import TeenyError
 
-_TARGET = re.compile(r"(?:sm|compute)_(\d{1,3})([af]?)")
+_TARGET = re.compile(r"(?:sm|compute)_([0-9]{2,3})([af]?)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from teenycli import __version__
-from teenycli.errors import Finding, TeenyError, did_you_mean
+from teenycli.errors import Finding, TeenyError, clipped, did_you_mean
 from teenycli.exits import Exit
 
 #: Commands in the order in which the help lists them.
@@ -59,13 +60,19 @@ def run(args: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _silence_stdout()
         return Exit.OK
+    except OSError as error:  # click's own output; what commands write and read has errors of its own
+        _tell(Finding("unwritable-path", f"cannot write the output: {error.strerror or error}"))
+        return Exit.UNUSABLE
+    except MemoryError as error:
+        _tell(Finding("out-of-memory", f"this takes more memory than there is: {error or 'an allocation failed'}"))
+        return Exit.UNUSABLE
     return int(code or 0)
 
 
 def _usage(error: click.ClickException) -> int:
     context = getattr(error, "ctx", None)
     hint = f"'{context.command_path} --help' lists the options" if context is not None else None
-    _tell(Finding("usage", error.format_message(), hint=hint))
+    _tell(Finding("usage", clipped(error.format_message()), hint=hint))
     return Exit.UNUSABLE
 
 
@@ -73,7 +80,8 @@ def _tell(finding: Finding) -> None:
     from teenycli.report.console import Console
     from teenycli.report.problems import problem
 
-    Console.of_process().tell(*problem(finding))
+    with suppress(TeenyError):  # standard error takes nothing: the exit code has to say it all
+        Console.of_process().tell(*problem(finding))
 
 
 def _silence_stdout() -> None:

@@ -9,6 +9,7 @@ Imports nothing of ours but ``exits``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -76,8 +77,9 @@ class TeenyError(Exception):
         note: str | None = None,
         exit: Exit = Exit.UNUSABLE,
     ) -> None:
+        message = clipped(message)
         super().__init__(message)
-        self.finding = Finding(id, message, Severity.ERROR, where, hint, note)
+        self.finding = Finding(id, message, Severity.ERROR, where, hint and clipped(hint), note and clipped(note))
         self.exit = exit
 
     def at(self, where: Place) -> TeenyError:
@@ -91,11 +93,23 @@ class TeenyError(Exception):
         return f"{place}{self.finding.message}"
 
 
+def clipped(text: str) -> str:
+    """``text`` with each run of over 200 characters without a blank cut in its middle: names come from files."""
+    return re.sub(r"\S{201,}", lambda run: f"{run[0][:120]}…{run[0][-40:]}", text)
+
+
+#: Most names to compare a misspelt one with; difflib takes milliseconds for a hundred.
+_CANDIDATES = 300
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """A hint such as ``did you mean 'softmax'?`` for a misspelt ``word``, or None when nothing known is close."""
     import difflib
 
-    candidates = list(known)
+    # Close words have lengths that are close, and mostly the same beginning: those first, if there are many.
+    candidates = [name for name in known if abs(len(name) - len(word)) <= 0.8 * len(word) + 1 and len(name) < 200]
+    if len(candidates) > _CANDIDATES:
+        candidates = [name for name in candidates if name[:2] == word[:2]][:_CANDIDATES]
     near = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
     if not near:
         folded = {c.casefold(): c for c in candidates}

@@ -40,10 +40,17 @@ def check(
     from teenycli.launch.cases import check_overrides, parse_overrides
 
     console = Console.of_process(color)
-    found = open_manifest(manifest)
-    names = selected(found, ops)
-    overrides = parse_overrides(dims, scalars)
-    check_overrides(overrides, [found.ops[name] for name in names if name in found.ops])
+    try:
+        found = open_manifest(manifest)
+        names = selected(found, ops)
+        overrides = parse_overrides(dims, scalars)
+        check_overrides(overrides, [found.ops[name] for name in names if name in found.ops])
+    except TeenyError as error:
+        if as_json:
+            from teenycli.report.jsonout import check_document
+
+            console.document(check_document([], error.finding))
+        raise
     rows, code = [], Exit.OK
     for name in names:
         for row, exit_code in _check(found, name, overrides):

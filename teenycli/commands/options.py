@@ -10,6 +10,14 @@ from typing import Any, TypeVar
 
 import click
 
+
+def amount(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """The callback of an option that takes a number, finite and not negative."""
+    if value is not None and not 0 <= value <= 1e9:
+        raise click.BadParameter(f"{value} is not between 0 and 1e9", ctx, param)
+    return value
+
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

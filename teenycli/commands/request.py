@@ -117,7 +117,7 @@ def _from_manifest(options: Options) -> tuple[OpSpec, list[Dims], Overrides]:
     check_overrides(overrides, [spec])
     if options.case == "all":
         return spec, cases_of(spec, overrides), overrides
-    if options.case is not None and not options.case.isdecimal():
+    if options.case is not None and not (options.case.isascii() and options.case.isdigit() and len(options.case) < 10):
         raise click.BadParameter(f"'{options.case}' is neither a number nor 'all'", param_hint="--case")
     return spec, [case_dims(spec, None if options.case is None else int(options.case), overrides)], overrides
 
@@ -128,5 +128,7 @@ def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not (equals and name.strip() and value.strip()):
             raise click.BadParameter(f"'{text}' is not NAME=VALUE", param_hint=option)
+        if name.strip() in found:
+            raise click.BadParameter(f"'{name.strip()}' is given twice", param_hint=option)
         found[name.strip()] = value.strip()
     return found

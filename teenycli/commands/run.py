@@ -6,8 +6,10 @@ from typing import Any
 
 import click
 
-from teenycli.commands.options import manifest_options, output_options
+from teenycli.commands.options import amount, manifest_options, output_options
+from teenycli.errors import TeenyError
 from teenycli.exits import Exit
+from teenycli.report.console import Console
 
 _FORMS = "n=i32:1024, x=f32[1024], w=f16[64,32]:random, p=null, y=alias:x, s=bytes:@FILE, s={ptr x, i32 4}."
 
@@ -21,10 +23,10 @@ _FORMS = "n=i32:1024, x=f32[1024], w=f16[64,32]:random, p=null, y=alias:x, s=byt
 @click.option("--input", "inputs", multiple=True, metavar="NAME=INIT", help="Fill a buffer otherwise.")
 @click.option("--save", "saves", multiple=True, metavar="NAME=FILE", help="Save an output: .npy, .npz or .bin.")
 @click.option("--expect", "expects", multiple=True, metavar="NAME=@FILE", help="Compare an output with a file.")
-@click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance of comparisons.")
-@click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance of comparisons.")
+@click.option("--rtol", type=float, callback=amount, metavar="X", help="Relative tolerance of comparisons.")
+@click.option("--atol", type=float, callback=amount, metavar="X", help="Absolute tolerance of comparisons.")
 @click.option("--no-check", is_flag=True, help="Launch in spite of findings, where a launch can be laid out at all.")
-@click.option("--timeout", type=click.FloatRange(min=0), default=600, show_default=True, metavar="SECONDS",
+@click.option("--timeout", type=float, callback=amount, default=600, show_default=True, metavar="SECONDS",
               help="End a launch that takes longer; 0 for never.")  # fmt: skip
 @click.option("--ptx", metavar="FILE", help="Run this PTX with no manifest; the options below describe the launch.")
 @click.option("-a", "--arg", "args", multiple=True, metavar="NAME=SPEC", help=f"The kernel's next argument: {_FORMS}")
@@ -49,4 +51,12 @@ def run(ctx: click.Context, /, **options: Any) -> Exit:
     from teenycli.commands.session import Session
 
     given = Options(**options)
-    return Session(given, request_of(ctx, given)).run()
+    try:
+        return Session(given, request_of(ctx, given)).run()
+    except TeenyError as error:
+        if given.as_json:
+            from teenycli.report.jsonout import run_document
+            from teenycli.report.rows import RunReport
+
+            Console.of_process(given.color).document(run_document(RunReport(error=error.finding)))
+        raise

@@ -5,7 +5,7 @@ May import the rooms below; numpy is here through ``tensors``, so commands impor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -75,13 +75,29 @@ def run_case(
     plan = judged.plan
     arrays = initial_arrays(spec, plan, seed)
     wanted = {*expect.files, *saved}
-    _check_names(plan, wanted, adhoc)
     everything = adhoc or any(buffer.name in wanted and not buffer.is_output for buffer in plan.buffers)
     execution = execute(plan, judged.module, device, arrays, timeout=timeout, everything=everything)
     shown = [b for b in plan.buffers if b.name in execution.arrays and _is_shown(b, arrays, execution, wanted, adhoc)]
     references = _references(spec, plan, arrays, shown, expect)
     outputs = tuple(_output(spec, b, execution.arrays[b.name], references.get(b.name), expect, adhoc) for b in shown)
     return Outcome(judged, execution, outputs)
+
+
+def check_names(plan: Plan, wanted: Iterable[str], adhoc: bool) -> None:
+    """Raises TeenyError ``unknown-buffer`` for a name that no output (``adhoc``: no buffer) of the plan has."""
+    known = [b.name for b in plan.buffers if b.role != "scratch"] + [b.output for b in plan.buffers if b.output]
+    for name in wanted:
+        if name not in known:
+            what = "buffer" if adhoc else "output"
+            hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
+            raise TeenyError("unknown-buffer", f"the op '{plan.op}' has no {what} '{name}'", hint=hint)
+
+
+def check_expectations(plan: Plan, expect: Expectation) -> None:
+    """Load what outputs are expected to be, before anything runs. Raises what loading raises."""
+    for buffer in plan.buffers:
+        for name in {buffer.name, name_of(buffer)} & expect.files.keys():
+            load(expect.files[name], Path(), buffer.dtype, buffer.shape)
 
 
 def initial_arrays(spec: OpSpec, plan: Plan, seed: int) -> dict[str, Array]:
@@ -105,15 +121,6 @@ def _text(init: str | float) -> str | int | float:
 def name_of(buffer: Buffer) -> str:
     """What the user calls the output in ``buffer``."""
     return buffer.output or buffer.name
-
-
-def _check_names(plan: Plan, wanted: set[str], adhoc: bool) -> None:
-    known = [b.name for b in plan.buffers if b.role != "scratch"] + [b.output for b in plan.buffers if b.output]
-    for name in wanted:
-        if name not in known:
-            what = "buffer" if adhoc else "output"
-            hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
-            raise TeenyError("unknown-buffer", f"the op '{plan.op}' has no {what} '{name}'", hint=hint)
 
 
 def _is_shown(buffer: Buffer, arrays: Mapping[str, Array], execution: Execution, wanted: set[str], adhoc: bool) -> bool:

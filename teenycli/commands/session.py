@@ -14,7 +14,14 @@ from pathlib import Path
 from teenycli.checks import LAYOUT_IDS
 from teenycli.commands.cases import Judged, judge_plan, module_of
 from teenycli.commands.request import Options, Request
-from teenycli.commands.running import Expectation, Outcome, name_of, run_case
+from teenycli.commands.running import (
+    Expectation,
+    Outcome,
+    check_expectations,
+    check_names,
+    name_of,
+    run_case,
+)
 from teenycli.devices.base import Device
 from teenycli.devices.select import choose
 from teenycli.errors import Finding, Severity, TeenyError
@@ -47,6 +54,9 @@ class Session:
             return Exit.FAILED
         expect = Expectation(_files("--expect", self.request.expects), self.options.rtol, self.options.atol)
         saves = _files("--save", self.request.saves)
+        for one in judged:
+            check_names(one.plan, {*expect.files, *saves}, self.request.adhoc)
+            check_expectations(one.plan, expect)
         self._check_saves(judged[0], saves)
         device, reason = choose(self.options.device, self.module, judged[0].plan.entry)
         with _closing(device):
@@ -55,6 +65,8 @@ class Session:
                 try:
                     self.outcomes.append(self._run(device, one, expect, tuple(saves)))
                 except TeenyError as error:
+                    if error.exit is Exit.UNUSABLE and not self.outcomes:
+                        raise  # nothing has run: it is about what was asked for
                     self.failed = one, error
                     break
             if self.failed is None:

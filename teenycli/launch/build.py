@@ -108,7 +108,10 @@ def with_inits(plan: Plan, inits: Mapping[str, Init]) -> Plan:
             where = Place(key=f"--input {name}")
             raise TeenyError("unknown-buffer", f"the op {plan.op} has no buffer '{name}'", where=where, hint=hint)
         chosen[named[name].name] = init
-    buffers = tuple(replace(buffer, init=chosen.get(buffer.name, buffer.init)) for buffer in plan.buffers)
+    buffers = tuple(
+        replace(buffer, init=chosen[buffer.name], source=f"--input {buffer.name}") if buffer.name in chosen else buffer
+        for buffer in plan.buffers
+    )
     return replace(plan, buffers=buffers)
 
 

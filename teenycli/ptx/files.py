@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 
 from teenycli.errors import Place, TeenyError, did_you_mean
@@ -17,16 +18,23 @@ _MAGIC = {
 }
 
 
+#: The largest PTX text that is read, in bytes: thirty times the largest seen.
+LARGEST = 2**30
+
+
 def read_source(path: str | os.PathLike[str]) -> Source:
     """The text of a PTX file, or of standard input for ``-``; NUL bytes at the end are dropped.
 
-    Raises TeenyError: ``file-not-found``, ``not-a-file``, ``unreadable``, ``not-ptx`` (binary content, empty).
+    Raises TeenyError: ``file-not-found``, ``not-a-file``, ``unreadable``, ``file-too-large``, ``not-ptx`` (binary
+    content, empty).
     """
     name = "<stdin>" if str(path) == STDIN else str(path)
-    data = sys.stdin.buffer.read() if str(path) == STDIN else _read(name)
+    data = _read_stdin() if str(path) == STDIN else _read(name)
+    where = Place(name)
+    if len(data) > LARGEST:
+        raise TeenyError("file-too-large", f"the text is longer than {LARGEST:,} bytes", where=where)
     stripped = data.rstrip(b"\0") if data.endswith(b"\0") else data
     del data
-    where = Place(name)
     for magic, what in _MAGIC.items():
         if stripped.startswith(magic):
             raise TeenyError("not-ptx", f"this is {what}, not PTX text", where=where, hint="give the .ptx text")
@@ -35,6 +43,8 @@ def read_source(path: str | os.PathLike[str]) -> Source:
     nul = stripped.find(b"\0")
     if nul >= 0:
         raise TeenyError("not-ptx", f"binary data, not PTX text: a NUL byte at offset {nul}", where=where)
+    if b"\n" not in stripped and b"\r" in stripped:
+        stripped = stripped.replace(b"\r", b"\n")  # the line ends of old Macs
     try:
         return Source(name, stripped.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -48,11 +58,25 @@ def read_source(path: str | os.PathLike[str]) -> Source:
         ) from None
 
 
+def _read_stdin() -> bytes:
+    if sys.stdin is None:
+        raise TeenyError("unreadable", "there is no standard input", where=Place("<stdin>"))
+    try:
+        return sys.stdin.buffer.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        raise TeenyError("unreadable", f"cannot read standard input: {error}", where=Place("<stdin>")) from None
+
+
 def _read(path: str) -> bytes:
     where = Place(path)
     try:
-        with open(path, "rb") as file:  # noqa: PTH123  (pathlib would cost every start of the command 4 ms)
-            return file.read()
+        kind = os.stat(path).st_mode  # noqa: PTH116  (pathlib would cost every start of the command 4 ms)
+        piped = path.startswith(("/dev/fd/", "/proc/self/fd/", "/dev/stdin"))  # as a shell passes <(command)
+        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind) or piped):
+            hint = "to read from a pipe, give - for standard input"
+            raise TeenyError("not-a-file", "this is a device or a pipe, not a file", where=where, hint=hint)
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(LARGEST + 1)
     except FileNotFoundError:
         raise TeenyError("file-not-found", "there is no such file", where=where, hint=_neighbours(path)) from None
     except IsADirectoryError:

@@ -68,9 +68,9 @@ class Cursor:
     def __init__(self, source: Source, start: int = 0, line: int = 1) -> None:
         self.source = source
         self.text = source.text
-        #: Where newlines have been counted to, and the line there: positions mostly come in ascending order.
-        self._counted = (start, line)
-        self._origin = (start, line)
+        #: Where newlines have been counted to, the line there and where it begins: positions mostly come in ascending
+        #: order.
+        self._origin = self._counted = (start, line, self.text.rfind("\n", 0, start) + 1)
         self.end_of_last = start
         self.token = self._lex(start)
 
@@ -137,12 +137,14 @@ class Cursor:
 
     def position(self, offset: int) -> Position:
         """Line and column of ``offset``."""
-        counted, line = self._counted if offset >= self._counted[0] else self._origin
+        counted, line, begins = self._counted if offset >= self._counted[0] else self._origin
         if offset < counted:
-            counted, line = 0, 1
-        line += self.text.count("\n", counted, offset)
-        self._counted = (offset, line)
-        return Position(line, offset - self.text.rfind("\n", 0, offset))
+            counted, line, begins = 0, 1, 0
+        newlines = self.text.count("\n", counted, offset)
+        if newlines:
+            line, begins = line + newlines, self.text.rfind("\n", counted, offset) + 1
+        self._counted = (offset, line, begins)
+        return Position(line, offset - begins + 1)
 
     def place(self, offset: int) -> Place:
         """Line, column and text of the line, for a message."""

@@ -109,12 +109,23 @@ def _from_comments(source: Source, pairs: Mapping[str, tuple[str, int]]) -> Meta
         if not value.isascii() or not value.isdigit() or len(value) > 18:
             line = source.text.count("\n", 0, offset) + 1
             raise _bad(Place(source.name, line, key=f"meta:{key}"), key, value)
-        numbers[key] = int(value)
+        numbers[key] = _checked(Place(source.name, source.text.count("\n", 0, offset) + 1), key, int(value))
     return Metadata(**numbers, source="comments", other=other)
 
 
 def _bad(where: Place, key: str, value: object) -> TeenyError:
     return TeenyError("bad-metadata", f"metadata '{key}' is {value!r}, which is no count", where=where)
+
+
+#: What a number of the metadata may be: a CTA has at most 32 warps, a cluster at most 16 CTAs.
+_RANGES = {"num_warps": (1, 32), "num_ctas": (1, 16)}
+
+
+def _checked(where: Place, key: str, value: int) -> int:
+    low, high = _RANGES.get(key, (1, 2**30) if key.endswith("_align") else (0, 2**40))
+    if not low <= value <= high:
+        raise TeenyError("bad-metadata", f"metadata '{key}' is {str(value)[:20]}, not {low} to {high:,}", where=where)
+    return value
 
 
 def _from_json(source: Source) -> Mapping[str | None, Metadata]:
@@ -137,13 +148,15 @@ def _from_json(source: Source) -> Mapping[str | None, Metadata]:
     numbers: dict[str, Any] = {}
     for key in _NUMBERS:
         value = said.get(key)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
             raise _bad(Place(path, key=key), key, value)
-        numbers[key] = value
+        numbers[key] = None if value is None else _checked(Place(path, key=key), key, value)
     for key, name in _JSON_FLAGS.items():
         value = said.get(key, False)
         if not isinstance(value, bool):
-            raise _bad(Place(path, key=key), key, value)
+            raise TeenyError(
+                "bad-metadata", f"metadata '{key}' is {value!r}, not true or false", where=Place(path, key=key)
+            )
         numbers[name] = value
     entry = said.get("name")
     return {entry if isinstance(entry, str) else None: Metadata(**numbers, source=path)}

@@ -212,6 +212,7 @@ def find_body_end(text: str, start: int, has_block_comment: bool) -> int:
         return _slow_body_end(text, start)
     depth, at = 1, start + 1
     opening = text.find("{", at)
+    looked = text.rfind("\n", 0, at) + 1  # to where this line has been searched for what hides a brace
     while True:
         closing = text.find("}", at)
         if closing < 0:
@@ -219,16 +220,16 @@ def find_body_end(text: str, start: int, has_block_comment: bool) -> int:
         if opening < at and opening >= 0:
             opening = text.find("{", at)
         brace = opening if 0 <= opening < closing else closing
-        line = text.rfind("\n", 0, brace) + 1
-        at = brace + 1
-        if text.find('"', line, brace) >= 0:
+        looked = max(looked, text.rfind("\n", looked, brace) + 1)
+        if text.find('"', looked, brace) >= 0:
             return _slow_body_end(text, start)
-        comment = text.find("//", line, brace)
-        if comment >= 0:
+        if text.find("//", looked, brace) >= 0:
             at = text.find("\n", brace)
             if at < 0:
                 return -1
+            looked = at
             continue
+        at = looked = brace + 1
         depth += 1 if brace == opening else -1
         if depth == 0:
             return at

@@ -9,7 +9,7 @@ May import the rest of ``ptx``.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -64,10 +64,6 @@ _MEMORY = frozenset({"ld", "ldu", "st", "atom", "red"})
 #: Arithmetic through which an address may come from a part of it.
 _FORWARD = frozenset({"add", "sub", "mad", "mul", "shl", "shr", "and", "or", "cvt", "min", "max", "bfi", "xor", "prmt"})
 
-Origin = int
-#: Registers, and .param variables of calls and .local spills, that hold values.
-_Holder = Register | str
-
 
 @dataclass(slots=True)
 class _Facts:
@@ -96,37 +92,44 @@ def usage_of(code: Code) -> tuple[Usage, ...]:
 
 
 class _Flow:
-    """Which parameters' values each register may hold: exactly (``values``), or as a part (``derived``)."""
+    """Which parameters' values each register may hold: exactly (``values``), or as a part (``derived``). Sets of
+    parameters are integers, a bit each."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
         self.params = {id(param): index for index, param in enumerate(code.function.params)}
         self.facts = [_Facts(set(), set()) for _ in code.function.params]
-        self.values: dict[_Holder, set[Origin]] = defaultdict(set)
-        self.derived: dict[_Holder, set[Origin]] = defaultdict(set)
+        self.values: dict[Register, int] = defaultdict(int)
+        self.derived: dict[Register, int] = defaultdict(int)
 
     def propagate(self) -> None:
-        """To a fixed point: sets only grow, and there are finitely many."""
-        edges = [edge for op in self.code.ops for edge in self._edges(op)]
-        changed = True
-        while changed:
-            changed = False
-            for target, sources, exact in edges:
-                changed |= self._pour(target, sources, exact)
+        """To a fixed point, from the registers that parameters are loaded into on."""
+        flows: dict[Register, list[tuple[Register, bool]]] = defaultdict(list)
+        waiting: deque[Register] = deque()
+        for op in self.code.ops:
+            for target, source, exact in self._edges(op):
+                if isinstance(source, int):
+                    self.values[target] |= 1 << source
+                    waiting.append(target)
+                else:
+                    flows[source].append((target, exact))
+        while waiting:
+            source = waiting.popleft()
+            for target, exact in flows[source]:
+                if self._pour(source, target, exact):
+                    waiting.append(target)
 
-    def _pour(self, target: Register, sources: tuple[Register | int, ...], exact: bool) -> bool:
-        before = len(self.values[target]), len(self.derived[target])
-        for source in sources:
-            if isinstance(source, int):
-                self.values[target].add(source)
-            elif exact:
-                self.values[target] |= self.values[source]
-                self.derived[target] |= self.derived[source]
-            else:
-                self.derived[target] |= self.values[source] | self.derived[source]
-        return before != (len(self.values[target]), len(self.derived[target]))
+    def _pour(self, source: Register, target: Register, exact: bool) -> bool:
+        """What ``source`` holds flows into ``target``; whether that told it anything new."""
+        before = self.values[target], self.derived[target]
+        if exact:
+            self.values[target] |= self.values[source]
+            self.derived[target] |= self.derived[source]
+        else:
+            self.derived[target] |= self.values[source] | self.derived[source]
+        return before != (self.values[target], self.derived[target])
 
-    def _edges(self, op: Op) -> Iterator[tuple[Register, tuple[Register | int, ...], bool]]:
+    def _edges(self, op: Op) -> Iterator[tuple[Register, Register | int, bool]]:
         """(target, what flows into it, whether unchanged); a parameter's index where it is loaded."""
         if not op.operands or op.call is not None:
             return
@@ -135,12 +138,12 @@ class _Flow:
             param = self._param_of(op)
             if param is not None:
                 for target in targets:
-                    yield target, (param,), True
+                    yield target, param, True
             return
         if op.opcode in _COPIES or op.opcode in _FORWARD:
-            sources = tuple(r for operand in op.operands[1:] for r in registers_in(operand))
-            for target in targets:
-                yield target, sources, op.opcode in _COPIES
+            for source in (r for operand in op.operands[1:] for r in registers_in(operand)):
+                for target in targets:
+                    yield target, source, op.opcode in _COPIES
 
     def _param_of(self, op: Op) -> int | None:
         mem = op.operands[1]
@@ -181,8 +184,7 @@ class _Flow:
             return
         kind = op.form.type_of(spec, op.mods) or ""
         for register in registers_in(operand):
-            for origin in self.values[register]:
-                facts = self.facts[origin]
+            for facts in self._facts(self.values[register]):
                 if op.opcode == "cvta":
                     facts.pointer = True
                 elif op.opcode == "st" and op.mods.get("space", "").startswith("param"):
@@ -200,10 +202,9 @@ class _Flow:
                     self.facts[index].escaped = True
             return
         register = mem.base.register
-        for origin in self.values[register]:
-            self.facts[origin].pointer = True
-        for origin in self.values[register] | self.derived[register]:
-            facts = self.facts[origin]
+        for facts in self._facts(self.values[register]):
+            facts.pointer = True
+        for facts in self._facts(self.values[register] | self.derived[register]):
             facts.address = True
             if op.opcode in _MEMORY:
                 kind = "atomic" if op.opcode in _ATOMIC else "store" if op.opcode == "st" else "load"
@@ -215,8 +216,14 @@ class _Flow:
             if index is not None:
                 self.facts[index].escaped = True
         for register in registers_in(operand):
-            for origin in self.values[register] | self.derived[register]:
-                self.facts[origin].escaped = True
+            for facts in self._facts(self.values[register] | self.derived[register]):
+                facts.escaped = True
+
+    def _facts(self, params: int) -> Iterator[_Facts]:
+        while params:
+            lowest = params & -params
+            yield self.facts[lowest.bit_length() - 1]
+            params ^= lowest
 
 
 def registers_in(operand: Operand | None) -> Iterator[Register]:

@@ -91,7 +91,8 @@ class Surface:
         )
         buffer = io.StringIO()
         painter = RichConsole(file=buffer, force_terminal=True, color_system="standard", no_color=False,
-                              legacy_windows=False, highlight=False, markup=False, emoji=False)  # fmt: skip
+                              legacy_windows=False, highlight=False, markup=False, emoji=False,
+                              width=10**6, _environ={})  # fmt: skip
         painter.print(text, soft_wrap=True)
         return buffer.getvalue()
 
@@ -180,7 +181,7 @@ def _is_legacy_windows() -> bool:
 def _width(stream: TextIO, environ: Mapping[str, str]) -> int:
     """The terminal's width in columns, or what COLUMNS says."""
     given = environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given) > 0:
+    if given.isascii() and given.isdigit() and len(given) < 7 and int(given) > 0:
         return int(given)
     try:
         return os.get_terminal_size(stream.fileno()).columns or 80

@@ -110,9 +110,10 @@ def _usage(usage: Usage) -> Json:
     }
 
 
-def check_document(rows: Iterable[CheckRow]) -> Json:
-    """The document of ``teeny check --json``: one object a case of an op."""
+def check_document(rows: Iterable[CheckRow], error: Finding | None = None) -> Json:
+    """The document of ``teeny check --json``: one object a case of an op; ``error`` is what kept it from any."""
     return {
+        "error": problem_document(error) if error else None,
         "ops": [
             {
                 "op": row.op,
@@ -121,7 +122,7 @@ def check_document(rows: Iterable[CheckRow]) -> Json:
                 "findings": [problem_document(finding) for finding in row.findings],
             }
             for row in rows
-        ]
+        ],
     }
 
 

@@ -157,7 +157,7 @@ def _time(run: RunRow, report: RunReport) -> Iterator[Item]:
     launches = f" for {count(len(run.ms), 'launch', 'launches')}" if len(run.ms) > 1 else ""
     compiled = ", compiled before" if report.cached else f", after compiling for {milliseconds(report.compile_ms)}"
     rows: list[tuple[str, Cell]] = [
-        ("device", visible(device)),
+        ("device", visible(device or "")),
         ("time", _meaning(milliseconds(total) + launches, compiled)),
     ]
     read, written = (sum(part) for part in zip(*(row.traffic for row in run.launches), strict=True))

@@ -135,9 +135,9 @@ class RunRow:
 @dataclass(frozen=True, slots=True)
 class RunReport:
     """All that a run did. ``description`` is the device's hardware in words; ``error`` is what ended the run early, in
-    its last case."""
+    its last case, or before a device was chosen (None)."""
 
-    device: str
+    device: str | None = None
     description: str = ""
     compile_ms: float = 0.0
     cached: bool = False

@@ -219,3 +219,39 @@ def test_a_fault_in_one_case_still_shows_the_launch_and_what_ran_before(teeny: T
     document = teeny("run", "it", "-m", tmp_path / "ops.toml", "--case", "all", "--json", *CPU).json
     assert document["error"]["id"] == "out-of-bounds"
     assert [launch["ms"] is None for launch in document["launches"]] == [False, True]
+
+
+class TestHostileOptions:
+    """What once was a traceback, a hang, or taken in silence."""
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            ("--case", "9" * 5000), ("--timeout", "inf"), ("--timeout", "nan"), ("--timeout", "1e300"),
+            ("--rtol", "nan"), ("--rtol", "inf"), ("--save", "out=a.npy", "--save", "out=b.npy"),
+            ("--expect", "out=@none.npy"), ("--expect", "q=@none.npy"), ("--input", "x=/dev/zero"),
+            ("--dim", "N=" + "9" * 5000),
+        ],
+        ids=lambda options: " ".join(options)[:40],
+    )  # fmt: skip
+    def test_is_refused_before_anything_runs(self, teeny: Teeny, options: tuple[str, ...]) -> None:
+        done = teeny("run", "vector_add_cuda", "-m", OPS, *options, *CPU)
+        assert done.code == 2
+        assert done.out == ""
+        assert len(done.err) < 2000
+
+    def test_the_error_is_in_the_document_too(self, teeny: Teeny) -> None:
+        done = teeny("run", "vector_add_cuda", "-m", OPS, "--dim", "M=1", "--json", *CPU)
+        assert (done.code, done.json["error"]["id"], done.json["device"]) == (2, "unknown-dim", None)
+        done = teeny("check", "--json", "-m", "missing.toml")
+        assert (done.code, done.json["ops"]) == (2, [])
+        assert done.json["error"]["id"]
+
+    def test_a_fifo_is_no_file(self, teeny: Teeny, tmp_path: Path) -> None:
+        import os
+
+        if not hasattr(os, "mkfifo"):
+            pytest.skip("no FIFOs here")
+        os.mkfifo(tmp_path / "k.ptx")
+        done = teeny("entries", "k.ptx")
+        assert (done.code, "not-a-file" in done.err) == (2, True)

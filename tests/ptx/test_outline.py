@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 
 from teenycli.errors import TeenyError
-from teenycli.ptx import Source, outline
+from teenycli.ptx import Source, code_of, outline, parse_all
 from teenycli.ptx.model import Directives, Pointer, Space, SymbolInit
 from teenycli.ptx.outline import find_body_end
 from tests.ptx.text import HEAD, module_of
@@ -168,3 +168,29 @@ def test_sections_and_old_dwarf_are_passed_over() -> None:
 
 def test_files_are_kept_by_index() -> None:
     assert module_of('.file 1 "a.cu"\n.file 2 "b.h", 123, 456\n').files == {1: "a.cu", 2: "b.h"}
+
+
+class TestLinearTime:
+    """Texts that once took quadratic time; each takes well under a second now, and minutes would show."""
+
+    def test_deep_braces_on_one_line(self) -> None:
+        text = "{" * 100_000 + "}" * 100_000
+        assert find_body_end(text, 0, has_block_comment=False) == len(text)
+
+    def test_many_statements_on_one_line(self) -> None:
+        body = "add.u32 %r1,%r1,%r1; " * 20_000
+        module = module_of(f".entry k() {{ .reg .u32 %r<2>; {body} }}")
+        assert len(code_of(module, module.entries[0]).ops) == 20_000
+
+    def test_many_names_like_the_misspelt_one(self) -> None:
+        names = ",".join(f"r{'x' * 40}{i}" for i in range(20_000))
+        with pytest.raises(TeenyError, match="is not declared here"):
+            parse_all(module_of(f".entry k() {{ .reg .b32 {names}; mov.b32 r{'x' * 40}y, 1; }}"))
+
+    def test_many_parameters(self) -> None:
+        params = ",\n".join(f".param .align 8 .b8 p{i}[8]" for i in range(20_000))
+        assert len(module_of(f".entry k({params}) {{ ret; }}").entries[0].params) == 20_000
+
+
+def test_a_name_of_a_megabyte_is_not_printed_whole() -> None:
+    assert len(str(error("." + "x" * 1_000_000))) < 1000

@@ -48,3 +48,30 @@ def test_odd_blanks() -> None:
         16,
         True,
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        (".entry k() { .shared.b8 s[64]; ret; }", 64),
+        (".entry k() { .shared.align 4 .b8 s[64]; ret; }", 64),
+        (".entry k() {\n// see /* here\n.shared .align 4 .b8 s[64]; ret; }", 64),
+        (".shared .b8 s[64];\n.entry k() {\n// see /* here\nmov.u32 %r1, s; ret; }", 64),
+        (".entry k() { /* // */ .shared .align 4 .b8 s[64]; ret; }", 64),
+        ('.shared .b8 s[64];\n.entry k() { .pragma "a//b"; mov.u32 %r1, s; ret; }', 64),
+        (".entry k() { { .shared .b8 s[64]; } { .shared .b8 s[128]; } ret; }", 192),
+        (".func f() { .shared .b8 s[64]; ret; }\n.func al();\n.alias al, f;\n.entry k() { call al; ret; }", 64),
+        (".func f() { .shared .b8 s[64]; }\n.global .u64 t = f, u = t;\n.entry k() { mov.u64 %rd1, u; }", 64),
+        ('.entry k() { .pragma ".shared .align 4 .b8 zz[4];"; .shared .align 4 .b8 s[64]; ret; }', 64),
+        (".entry k() { ld .shared .u32 %r1, [%r2]; ret; }", 0),
+    ],
+)  # fmt: skip
+def test_what_ptxas_counts(text: str, size: int) -> None:
+    assert shared(text) == (size, False)
+
+
+def test_long_chains_of_functions_take_linear_time() -> None:
+    count = 3000
+    chain = "".join(f".func f{i}() {{ call f{i + 1}; ret; }}\n" for i in range(count))
+    text = chain + f".func f{count}() {{ .shared .b8 s[8]; ret; }}\n.entry k() {{ call f0; ret; }}"
+    assert shared(text) == (8, False)

@@ -70,3 +70,11 @@ def test_what_a_call_takes_has_escaped() -> None:
     assert b.escaped
     assert not b.unused
     assert not c.escaped
+
+
+def test_a_chain_written_backwards_takes_linear_time() -> None:
+    count = 5000
+    moves = "\n".join(f"mov.u64 a{i + 1}, a{i};" for i in reversed(range(count)))
+    body = f".reg .u64 a<{count + 1}>; {moves} ld.param.u64 a0,[p]; ld.global.u32 %r1,[a{count}];"
+    (p,) = usage(body, ".param .u64 p")
+    assert p.pointer

@@ -86,10 +86,11 @@ def test_check() -> None:
     finding = {"id": "x", "severity": "error", "message": "y", "where": None, "hint": "z", "note": None}
     error = {"id": "e", "severity": "error", "message": "f", "where": None, "hint": None, "note": None}
     assert out == {
+        "error": None,
         "ops": [
             {"op": "a", "case": {"N": 1, "eps": "inf"}, "error": None, "findings": [finding]},
             {"op": "b", "case": {}, "error": error, "findings": []},
-        ]
+        ],
     }
 
 
