@@ -1,6 +1,6 @@
 """A plan on a device: buffers up, launches in order, buffers down. The same for every device.
 
-May import ``errors``, ``launch.plan``, ``ptx.model``, ``devices.base``, and numpy.
+May import ``arch``, ``errors``, ``exits``, ``launch.plan``, ``ptx.model``, ``devices.base``, and numpy.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from teenycli.arch import Limits
 from teenycli.devices.base import Device, DeviceBuffer, Kernel
 from teenycli.errors import Finding, TeenyError
-from teenycli.launch.plan import Buffer, Plan
+from teenycli.exits import Exit
+from teenycli.launch.plan import Buffer, Launch, Plan
 from teenycli.ptx.model import Module
 
 Array = npt.NDArray[Any]
@@ -55,8 +57,10 @@ def execute(
     ``timeout`` is for each launch, in seconds, 0 for none. What comes back are the outputs, or all buffers but scratch
     when ``everything`` is wanted. Buffers are let go of however it ends.
 
-    Raises TeenyError: ``buffer-size``, and whatever the device raises.
+    Raises TeenyError: ``launch-limits``, ``buffer-size``, and whatever the device raises.
     """
+    for launch in plan.launches:
+        check_limits(launch, device.limits)
     contents = {buffer.name: _bytes_of(buffer, arrays) for buffer in plan.buffers}
     kernels: dict[str, Kernel] = {}
     for launch in plan.launches:
@@ -80,6 +84,22 @@ def execute(
         results,
         tuple(finding for kernel in kernels.values() for finding in kernel.findings),
     )
+
+
+def check_limits(launch: Launch, limits: Limits) -> None:
+    """What no device launches, whatever checks were skipped. Raises TeenyError ``launch-limits`` (exit FAILED)."""
+    sizes = [("grid", launch.grid, limits.grid), ("block", launch.block, limits.block)]
+    wrong = [
+        f"{what} {dims} (at most {most}, at least 1 each)"
+        for what, dims, most in sizes
+        if any(not 1 <= dim <= top for dim, top in zip(dims, most, strict=True))
+    ]
+    if not wrong and launch.threads > limits.threads_per_block:
+        wrong.append(f"a block of {launch.threads:,} threads (at most {limits.threads_per_block:,})")
+    if not 0 <= launch.shared <= limits.shared_optin:
+        wrong.append(f"{launch.shared:,} bytes of dynamic shared memory (at most {limits.shared_optin:,})")
+    if wrong:
+        raise TeenyError("launch-limits", f"no launch of this size can be made: {'; '.join(wrong)}", exit=Exit.FAILED)
 
 
 def _bytes_of(buffer: Buffer, arrays: Mapping[str, Array]) -> npt.NDArray[np.uint8]:

@@ -79,7 +79,7 @@ def type_head(cursor: Cursor) -> TypeHead:
         if token.text in _TYPES:
             cursor.advance()
             return TypeHead(_TYPES[token.text], vector, align, managed)
-        if token.text in _VECTORS:
+        if token.text in _VECTORS and vector == 1:
             cursor.advance()
             vector = _VECTORS[token.text]
         elif cursor.take(".align"):

@@ -17,7 +17,7 @@ from teenycli.errors import did_you_mean
 from teenycli.ptx.code import Label, Mem, Operand, Pair, Reg, Register, Special, Symbol, Table, Vec
 from teenycli.ptx.isa import PARTS, Form, OperandSpec, Role, constant_fits, forms_of, register_fits, rows
 from teenycli.ptx.lexer import Cursor
-from teenycli.ptx.model import Float, Int, Module, Variable, type_width
+from teenycli.ptx.model import Float, Function, Int, Module, Variable, type_width
 from teenycli.ptx.specials import SHRINKABLE, SPECIALS, VECTOR_SPECIALS
 from teenycli.ptx.syntax import RawOp
 
@@ -157,6 +157,8 @@ class Matcher:
                 return why
         if isinstance(operand.base, int) and mods.get("space") != "local":
             return f"a constant address is legal in .local only: {operand.base}"
+        if form.opcode in _GENERIC_MEMORY and not isinstance(operand.base, Reg | int):
+            return _wrong_space(mods.get("space"), operand.base)
         return self._base(form, mods, spec, operand.base.register) if isinstance(operand.base, Reg) else None
 
     def _base(self, form: Form, mods: Mapping[str, str], spec: OperandSpec, held: Register) -> str | None:
@@ -193,6 +195,15 @@ def _count_of(form: Form, mods: Mapping[str, str]) -> str:
     counts = [n for n in range(len(form.operands) + 1) if form.place(mods, n) is not None]
     wanted = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"{wanted} operand{'s' if counts[-1] != 1 else ''}"
+
+
+def _wrong_space(space: str | None, base: Variable | Function) -> str | None:
+    """A symbol lies in the space that the instruction names, if it names one."""
+    if isinstance(base, Function):
+        return f"'{base.name}' is a function"
+    if space is None or space.partition("::")[0] == base.space:
+        return None
+    return f"'{base.name}' lies in .{base.space}, not in .{space}"
 
 
 def _is_part(spec: OperandSpec, part: str) -> bool:

@@ -35,6 +35,7 @@ class _Outline:
         self.version: tuple[int, int] | None = None
         self.targets: list[str] = []
         self.address_size = 32
+        self.sized = False
         self.functions: list[Function] = []
         self.variables: list[Variable] = []
         self.files: dict[int, str] = {}
@@ -124,8 +125,9 @@ class _Outline:
     def _on_address_size(self) -> None:
         start = self.cursor.token.start
         size = constants.integer(self.cursor, "the address size")
-        if self.functions or self.variables:
-            self.cursor.fail_at(start, "'.address_size' comes before every function and variable")
+        if self.functions or self.variables or self.sized:
+            self.cursor.fail_at(start, "'.address_size' stands once, before every function and variable")
+        self.sized = True
         if size not in (32, 64):
             self.cursor.fail_at(start, f"the address size is 32 or 64, not {size}")
         self.address_size = size
@@ -152,7 +154,7 @@ class _Outline:
 
     def _on_section(self) -> None:
         cursor = self.cursor
-        if cursor.token.kind not in ("ID", "DOT"):
+        if cursor.token.kind not in ("ID", "DOT") or cursor.token.text in (*_DIRECTIVES, *SPACES, ".loc"):
             cursor.fail("the name of the section")
         cursor.advance()
         start = cursor.token.start

@@ -315,6 +315,8 @@ class _Resolver:
         if isinstance(meaning, (Label, Table)):
             return meaning
         if name.subscript and isinstance(meaning, Variable):
+            if not meaning.dims:
+                self.cursor.fail_at(name.start, f"'{name.text}' is no array, and has no element [{name.offset}]")
             return Mem(meaning, (name.offset or 0))
         return Symbol(meaning, name.offset or 0)
 

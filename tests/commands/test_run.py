@@ -99,6 +99,13 @@ class TestChecksFirst:
         done = teeny("run", "it", "-m", manifest(tmp_path, it=self.OP), "--no-check", *CPU)
         assert done.code == 0
 
+    @pytest.mark.parametrize("key", ["block", "shared", "grid"])
+    def test_nor_is_one_that_no_device_takes(self, teeny: Teeny, tmp_path: Path, key: str) -> None:
+        value = 10**14 if key == "shared" else [99999999999]
+        path = manifest(tmp_path, it={**SAMPLES["vector_add_cuda"], key: value})
+        done = teeny("run", "it", "-m", path, "--no-check", *CPU)
+        assert (done.code, "launch-limits" in done.err) == (1, True)
+
     @pytest.mark.parametrize("args", [["ptr x", "ptr y", "ptr out"], ["ptr x", "ptr y", "ptr out", "i64 N"]])
     def test_but_a_launch_that_cannot_be_laid_out_stays_stopped(
         self, teeny: Teeny, tmp_path: Path, args: list[str]

@@ -207,3 +207,15 @@ class TestCalls:
 def test_code_is_kept_on_the_module() -> None:
     module = module_of(".entry k() { ret; }")
     assert code_of(module, module.entries[0]) is code_of(module, module.entries[0])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "ld.global.u32 %r1,[p];", ".shared .b32 x; ld.local.u32 %r1,[x];",
+        ".shared .b32 x; atom.global.add.u32 %r1,[x],1;",
+        ".shared .b32 x; ld.shared.u32 %r1, x[0];", "ld.param.u32 %r1,[k];", ".reg .v4 .v4 .b32 x;",
+    ],
+)  # fmt: skip
+def test_a_symbol_of_another_space_or_shape_is_refused(body: str) -> None:
+    assert error(body).finding.where is not None
