@@ -29,7 +29,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -254,6 +254,22 @@ def write_if_changed(path: Path, text: str) -> None:
         return
     path.write_bytes(data)
     print(f"wrote {path.relative_to(ROOT)}")
+
+
+def run_parts(parts: Mapping[str, Callable[[], None]], names: Sequence[str], folder: str) -> int:
+    """Runs the named parts, or all; exit status 0, 1 when one could not be made, 2 for a name that is no part's."""
+    unknown = [name for name in names if name not in parts]
+    if unknown:
+        print(f"unknown part {unknown[0]!r}: there are {', '.join(parts)}", file=sys.stderr)
+        return 2
+    status = 0
+    for name in names or list(parts):
+        try:
+            parts[name]()
+        except RegenerationError as error:
+            print(f"{folder}/{name} was not regenerated: {error}", file=sys.stderr)
+            status = 1
+    return status
 
 
 def _call(command: list[str], cwd: Path) -> None:

@@ -17,6 +17,7 @@ from compilers import (
     check_with_ptxas,
     nvcc_ptx,
     require_triton,
+    run_parts,
     triton_samples,
     write_if_changed,
 )
@@ -47,21 +48,5 @@ def regenerate_triton() -> None:
 PARTS: dict[str, Callable[[], None]] = {"cuda": regenerate_cuda, "triton": regenerate_triton}
 
 
-def main(names: list[str]) -> int:
-    """Regenerates the named parts, or all; exit status 0, or 1 when one could not be made."""
-    unknown = [name for name in names if name not in PARTS]
-    if unknown:
-        print(f"unknown part {unknown[0]!r}: there are {', '.join(PARTS)}", file=sys.stderr)
-        return 2
-    status = 0
-    for name in names or list(PARTS):
-        try:
-            PARTS[name]()
-        except RegenerationError as error:
-            print(f"ptx/{name} was not regenerated: {error}", file=sys.stderr)
-            status = 1
-    return status
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_parts(PARTS, sys.argv[1:], "ptx"))

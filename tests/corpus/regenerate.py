@@ -27,6 +27,7 @@ from compilers import (  # noqa: E402
     lower_version,
     neutral,
     nvcc_ptx,
+    run_parts,
     target_of,
     triton_samples,
     write_if_changed,
@@ -120,21 +121,5 @@ PARTS: dict[str, Callable[[], None]] = {
 }
 
 
-def main(names: list[str]) -> int:
-    """Regenerates the named parts, or all; exit status 0, or 1 when one could not be made."""
-    unknown = [name for name in names if name not in PARTS]
-    if unknown:
-        print(f"unknown part {unknown[0]!r}: there are {', '.join(PARTS)}", file=sys.stderr)
-        return 2
-    status = 0
-    for name in names or list(PARTS):
-        try:
-            PARTS[name]()
-        except RegenerationError as error:
-            print(f"{(CORPUS / name).relative_to(ROOT)} was not regenerated: {error}", file=sys.stderr)
-            status = 1
-    return status
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_parts(PARTS, sys.argv[1:], "tests/corpus"))
