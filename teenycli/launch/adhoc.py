@@ -21,10 +21,10 @@ from pathlib import Path
 
 from teenycli.dtypes import DTYPES
 from teenycli.errors import Place, TeenyError, did_you_mean
+from teenycli.expressions import Expression, parse
 from teenycli.launch.values import Number, parse_integer, parse_number
 from teenycli.manifest.arguments import SCALAR_KINDS, parse_argument, split_top
 from teenycli.manifest.decode import read_dtype
-from teenycli.manifest.expressions import Expression, parse
 from teenycli.manifest.rules import NAME_RULE, Rules, is_name
 from teenycli.manifest.spec import ArgSpec, BufferSpec, OpSpec, Origin
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from teenycli.errors import Place, TeenyError, did_you_mean
+from teenycli.expressions import Expression
 from teenycli.launch.namespace import Namespace
-from teenycli.manifest.expressions import Expression
 from teenycli.manifest.spec import OpSpec
 from teenycli.ptx.metadata import Metadata, is_triton
 from teenycli.ptx.model import Function, Module, Triple

@@ -15,7 +15,8 @@ from typing import Any
 
 from teenycli.dtypes import DType
 from teenycli.errors import TeenyError
-from teenycli.manifest.expressions import INTEGERS, Evaluator, Expression, exact_integer
+from teenycli.expressions import Evaluator, Expression
+from teenycli.manifest.expressions import INTEGERS, exact_integer
 from teenycli.manifest.spec import BufferSpec, Number, OpSpec, OutputSpec
 
 #: A device address is a buffer's number times this plus an offset, so no buffer may be larger.

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from teenycli.dtypes import DTYPES
 from teenycli.errors import TeenyError, did_you_mean
-from teenycli.manifest.expressions import DEPTH_LIMIT, TEXT_LIMIT, parse
+from teenycli.expressions import DEPTH_LIMIT, TEXT_LIMIT, parse
 from teenycli.manifest.spec import ArgSpec
 
 #: Kinds of one number. The 8-bit floats are element types only.

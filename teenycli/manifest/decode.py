@@ -21,8 +21,8 @@ import msgspec
 
 from teenycli.dtypes import DTYPES, DType
 from teenycli.errors import TeenyError, did_you_mean
+from teenycli.expressions import Expression, constant, parse
 from teenycli.manifest.arguments import parse_argument
-from teenycli.manifest.expressions import Expression, constant, parse
 from teenycli.manifest.rules import Rules
 from teenycli.manifest.spec import ArgSpec, OpSpec, Origin, join, quote
 

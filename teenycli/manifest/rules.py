@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from teenycli.errors import TeenyError, did_you_mean
-from teenycli.manifest.expressions import CONSTANTS
+from teenycli.expressions import CONSTANTS
 from teenycli.manifest.spec import RESERVED, BufferSpec, OpSpec, OutputSpec, quote
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -19,7 +19,7 @@ import msgspec
 
 from teenycli.dtypes import DTYPES, DType
 from teenycli.errors import Place
-from teenycli.manifest.expressions import Expression
+from teenycli.expressions import Expression
 
 Number = int | float | bool
 #: The text of an initialiser, or a number.

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from teenycli.errors import Finding, TeenyError
+from teenycli.expressions import parse
 from teenycli.launch.namespace import Namespace
-from teenycli.manifest.expressions import parse
 from tests.launch.kernels import op
 
 pytestmark = pytest.mark.unit

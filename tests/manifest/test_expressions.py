@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teenycli.errors import TeenyError
-from teenycli.manifest.expressions import INTEGERS, Evaluator, constant, exact_integer, parse
+from teenycli.expressions import Evaluator, constant, parse
+from teenycli.manifest.expressions import INTEGERS, exact_integer
 
 pytestmark = pytest.mark.unit
 
@@ -62,6 +63,8 @@ def test_integers_stay_exact_beyond_doubles() -> None:
         ("2 ** -1", "expression-failed", "no integer"),
         ("shape[3]", "expression-failed", "3 items"),
         ("shape[eps]", "expression-failed", "no [0.5]"),
+        ("shape[::0]", "expression-failed", "step"),
+        ("sum(k for k in N)", "expression-failed", "N cannot be looped over"),
         ("N[0]", "expression-failed", "cannot be indexed"),
         ("shape + 1", "expression-failed", "in 'shape + 1'"),
         ("len(N)", "expression-failed", "sequence"),
@@ -143,6 +146,26 @@ def test_nested_sequences_that_share_parts_are_not_compared() -> None:
     assert time.monotonic() - start < 2
 
 
+def test_depth_is_refused_when_it_is_read() -> None:
+    assert value("+".join("1" * 200)) == 200
+    assert "too deeply" in error("+".join("1" * 300)).finding.message
+
+
+def test_loops_cannot_double_a_sequence_without_end() -> None:
+    doubled = "(1, 2)"
+    for name in "abcdefghijklmnopqrstuvwxyz":
+        doubled = f"max([{name} + {name} for {name} in [{doubled}]])"
+    start = time.monotonic()
+    assert error(doubled).finding.id == "expression-failed"
+    assert time.monotonic() - start < 2
+
+
+def test_of_a_long_text_the_part_that_fails_is_quoted() -> None:
+    assert error(" + ".join(["N"] * 100) + " + N / 3").finding.message.endswith("in 'N / 3'")
+    assert value("\n  + ".join("12")) == 3
+    assert error("1\n  + NN").finding.message == "unknown name 'NN', in '1 + NN'"
+
+
 def test_misspelt_names_get_a_hint() -> None:
     assert error("BLOCKS * 2").finding.hint == "did you mean 'BLOCK'?"
     assert error("cdvi(N, 2)").finding.hint == "did you mean 'cdiv'?"
@@ -158,6 +181,19 @@ def test_loop_names_end_with_their_loop() -> None:
 def test_names_that_an_expression_reads() -> None:
     assert parse("cdiv(N, B) + sum(x.shape[j] for j in range(i))").names == {"N", "B", "x", "i"}
     assert parse("lambda").names == {"lambda"}
+
+
+def test_a_name_may_be_worked_out_with_the_evaluator_that_asks_for_it() -> None:
+    class Names(dict[str, int]):
+        def __missing__(self, name: str) -> Any:
+            if name == "k":
+                raise KeyError(name)
+            return evaluator.evaluate(parse("sum(k for k in range(3))"))
+
+    evaluator = Evaluator(INTEGERS, Names())
+    assert evaluator.evaluate(parse("[k * M for k in range(5)]")) == (0, 3, 6, 9, 12)
+    with pytest.raises(TeenyError, match="unknown name 'k'"):
+        evaluator.evaluate(parse("M + k"))
 
 
 def test_names_are_looked_up_only_when_read() -> None:

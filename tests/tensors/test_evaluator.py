@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -60,6 +62,10 @@ def refusal(text: str) -> TeenyError:
         ("pad(n, (1, 2), mode='constant', constant_values=9)", np.array([9, 0, 1, 2, 3, 4, 9, 9], np.int32)),
         ("cumsum(x, axis=1)[:, -1:]", X.sum(1, keepdims=True)),
         ("inputs[1] * pi", W * np.pi),
+        ("1 > 2 > x", np.zeros((3, 4), np.bool_)),
+        ("sum(row * k for row in x for k in range(2))", X.sum(0)),
+        ("prod(row for row in x)", X.prod(0)),
+        ("array([(1, 2), (3, A)])", np.array([[1, 2], [3, 7]])),
     ],
 )
 def test_arrays(text: str, expected: np.ndarray[Any, Any]) -> None:
@@ -88,6 +94,9 @@ def test_arrays(text: str, expected: np.ndarray[Any, Any]) -> None:
         ("[k for k in range(3)]", (0, 1, 2)),
         ("x.shape", (3, 4)),
         ("int(A / 2)", 3),
+        ("prod(k for k in range(1, 6))", 120),
+        ("prod([2, 0.5, A])", 7.0),
+        ("inputs[n[1]].shape[0]", 4),
     ],
 )
 def test_numbers(text: str, expected: object) -> None:
@@ -162,6 +171,36 @@ def test_hostile_texts_end_at_once(text: str) -> None:
     }  # fmt: skip
 
 
+NESTED = "1"
+for _name in "abcdefghijklmnopqrstuvwxyz":
+    NESTED = f"[({_name}, {_name}, {_name}) for {_name} in [{NESTED}]]"
+DOUBLED = "[1, 2]"
+for _name in "abcdefghijklmnopqrstuvwxyz":
+    DOUBLED = f"[{_name} + {_name} for {_name} in [{DOUBLED}]][0]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NESTED, f"array({NESTED})", f"x[{NESTED}]", f"x.reshape({NESTED})", f"pad(x, 1, mode={NESTED})",
+        f"zeros(shape={NESTED})", f"max(a for a in [{NESTED}, {NESTED}])", f"sum({NESTED})", f"[{NESTED}][0]",
+        f"{NESTED} + {NESTED}", f"{NESTED} == {NESTED}", f"A if {NESTED} else 1", f"inputs[{NESTED}]", DOUBLED,
+        "prod(range(1, 10 ** 6))", "prod([k for k in range(1, 10 ** 5)] + [0.5])",
+        "prod(a for a in [(1, 2), 10 ** 9])", "prod(a for a in ['text', 10 ** 9])",
+        "sum(sum(range(10 ** 6)) for k in range(10 ** 6))",
+        "[list[:] for list in [[k for k in range(10 ** 5)]] for k in range(10 ** 5)]",
+    ],
+    ids=range(20),
+)  # fmt: skip
+def test_sequences_that_share_parts_or_grow_take_neither_time_nor_memory(text: str) -> None:
+    resource = pytest.importorskip("resource")
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    assert refusal(text).finding.id == "expression-failed"
+    assert time.process_time() - start < 4
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit < 200 << 20
+
+
 @given(st.text(alphabet="xwAn0123.,:()[]+-*/@<>=!~&|^% sumexpforinrangeif'", max_size=40))
 def test_any_text_gives_a_value_or_an_error(text: str) -> None:
     with suppress(TeenyError):
@@ -197,7 +236,7 @@ class TestMessages:
     def test_the_text_is_quoted_or_the_part_that_matters(self) -> None:
         assert refusal("1 + zz").finding.message == "unknown name 'zz', in '1 + zz'"
         assert refusal(" + ".join("1" * 200) + " + x @ x").finding.message.endswith("in 'x @ x'")
-        assert refusal("exp(x)\n / zz").finding.message.endswith("in 'exp(x)  / zz'")
+        assert refusal("exp(x)\n / zz").finding.message.endswith("in 'exp(x) / zz'")
 
     def test_a_comment_would_swallow_the_next_line(self) -> None:
         assert value("1 +\n 2") == 3
