@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from teenycli.arch import parse_target
 from teenycli.checks import LAYOUT_IDS
 from teenycli.commands.cases import Judged, judge_plan, module_of
 from teenycli.commands.request import Options, Request
@@ -27,6 +29,7 @@ from teenycli.devices.select import choose
 from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.exits import Exit
 from teenycli.launch.build import plan_case, with_inits
+from teenycli.launch.plan import Plan
 from teenycli.report.console import Console
 from teenycli.report.jsonout import run_document
 from teenycli.report.launch_table import run_page
@@ -50,7 +53,10 @@ class Session:
     def run(self) -> Exit:
         """Run it all; returns the exit code. Raises what makes a run impossible."""
         judged = [self._judge(case) for case in self.request.cases]
-        if any(self._stops(one) for one in judged):
+        stopped = [finding for one in judged for finding in self._stopping(one)]
+        if stopped:
+            if self.options.as_json:
+                self.console.document(run_document(RunReport(error=stopped[0])))
             return Exit.FAILED
         expect = Expectation(_files("--expect", self.request.expects), self.options.rtol, self.options.atol)
         saves = _files("--save", self.request.saves)
@@ -61,7 +67,7 @@ class Session:
         device, reason = choose(self.options.device, self.module, judged[0].plan.entry)
         with _closing(device):
             self._tell_device(reason)
-            for one in judged:
+            for one in self._laid_out(judged, device):
                 try:
                     self.outcomes.append(self._run(device, one, expect, tuple(saves)))
                 except TeenyError as error:
@@ -79,19 +85,26 @@ class Session:
 
     # --- before the launch ---
 
-    def _judge(self, case: dict[str, int]) -> Judged:
-        request = self.request
-        plan = with_inits(plan_case(request.spec, case, self.module, request.overrides), request.inputs)
-        return judge_plan(request.spec, plan, self.module)
+    def _judge(self, case: Mapping[str, int]) -> Judged:
+        return judge_plan(self.request.spec, self._plan(case), self.module)
 
-    def _stops(self, judged: Judged) -> bool:
-        """Show what the rules found; whether it keeps the launch from happening."""
+    def _plan(self, case: Mapping[str, int], sm: int | None = None) -> Plan:
+        request = self.request
+        return with_inits(plan_case(request.spec, case, self.module, request.overrides, sm), request.inputs)
+
+    def _stopping(self, judged: Judged) -> list[Finding]:
+        """Show what the rules found; returns what keeps the launch from happening."""
         for finding in judged.findings:
             if finding.severity is Severity.ERROR or not self.options.quiet:
                 self.console.tell(*problem(finding))
-        if self.options.no_check:
-            return any(finding.id in LAYOUT_IDS for finding in judged.errors)
-        return bool(judged.errors)
+        return [f for f in judged.errors if f.id in LAYOUT_IDS or not self.options.no_check]
+
+    def _laid_out(self, judged: list[Judged], device: Device) -> list[Judged]:
+        """The plans with parameters where they lie on the device, which may be of another architecture."""
+        sm = device.layout_sm(self.module)
+        if sm == parse_target(self.module.target).sm:
+            return judged
+        return [replace(one, plan=self._plan(one.plan.case, sm)) for one in judged]
 
     def _check_saves(self, judged: Judged, files: dict[str, FileRef]) -> None:
         by_name = {name: b for b in judged.plan.buffers for name in (b.name, name_of(b))}

@@ -94,6 +94,8 @@ class TestChecksFirst:
         done = teeny("run", "it", "-m", manifest(tmp_path, it=self.OP), *CPU)
         assert (done.code, done.out) == (1, "")
         assert "block-too-large" in done.err
+        document = teeny("run", "it", "-m", tmp_path / "ops.toml", "--json", *CPU).json
+        assert (document["error"]["id"], document["launches"]) == ("block-too-large", [])
 
     def test_unless_no_check(self, teeny: Teeny, tmp_path: Path) -> None:
         done = teeny("run", "it", "-m", manifest(tmp_path, it=self.OP), "--no-check", *CPU)
