@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from teenycli.checks.arguments import argument_count, argument_kind, argument_width, parameter_bytes
 from teenycli.checks.coverage import not_looked_at
 from teenycli.checks.data import initial_data
+from teenycli.checks.direction import buffer_direction
 from teenycli.checks.geometry import block_directives, block_limits, cluster_shape, grid_limits, shared_memory
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding, Severity
@@ -18,8 +19,8 @@ from teenycli.errors import Finding, Severity
 Rule = Callable[[Subject], Iterator[Finding]]
 
 RULES: tuple[Rule, ...] = (
-    argument_count, argument_width, argument_kind, parameter_bytes, block_directives, block_limits, grid_limits,
-    cluster_shape, shared_memory, initial_data, not_looked_at,
+    argument_count, argument_width, argument_kind, buffer_direction, parameter_bytes, block_directives, block_limits,
+    grid_limits, cluster_shape, shared_memory, initial_data, not_looked_at,
 )  # fmt: skip
 
 #: Ids of the findings without which no launch can be laid out: ``--no-check`` does not skip these.

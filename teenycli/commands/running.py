@@ -12,6 +12,7 @@ from pathlib import Path
 from teenycli.commands.cases import Judged
 from teenycli.devices.base import Device
 from teenycli.devices.execute import Execution, execute
+from teenycli.dtypes import DTYPES
 from teenycli.errors import TeenyError, did_you_mean
 from teenycli.launch.build import init_of
 from teenycli.launch.plan import Buffer, Plan
@@ -139,7 +140,7 @@ def _references(
         ordered = sorted(results, key=lambda buffer: _rank(spec, buffer))
         called = [replace(buffer, name=name_of(buffer)) for buffer in ordered]
         values = evaluate_reference(
-            spec.reference, _namespace(plan, arrays), spec.folder, called, spec.origin.place("reference")
+            spec.reference, _namespace(spec, plan, arrays), spec.folder, called, spec.origin.place("reference")
         )
         found.update({buffer.name: value for buffer, value in zip(ordered, values, strict=True)})
     for buffer in shown:
@@ -154,13 +155,19 @@ def _rank(spec: OpSpec, buffer: Buffer) -> int:
     return [out.name for out in spec.results].index(name_of(buffer))
 
 
-def _namespace(plan: Plan, arrays: Mapping[str, Array]) -> dict[str, Value]:
+def _namespace(spec: OpSpec, plan: Plan, arrays: Mapping[str, Array]) -> dict[str, Value]:
+    """What a reference may name. A scalar has the value that the kernel is passed, rounded to its kind."""
+    passed: dict[str, Value] = {}
+    for arg, argument in zip(spec.args, plan.launches[0].args, strict=False):
+        value = argument.fields[0].value if arg.text in plan.scalars and arg.kind in DTYPES else None
+        if isinstance(value, int | float):
+            passed[arg.text] = value
     groups = {
         "inputs": [arrays[b.name] for b in plan.buffers if b.role == "input"],
         "params": [arrays[b.name] for b in plan.buffers if b.role == "param"],
     }
     held = {b.name: arrays[b.name] for b in plan.buffers if b.role in ("input", "param")}
-    return {**groups, **plan.case, **plan.consts, **plan.scalars, **held}
+    return {**groups, **plan.case, **plan.consts, **plan.scalars, **passed, **held}
 
 
 def _output(

@@ -83,7 +83,6 @@ def build_plan(
         shared=shared_of(names, module, entry, metadata),
         cooperative=metadata.cooperative if spec.cooperative is None else spec.cooperative,
         pdl=metadata.pdl if spec.pdl is None else spec.pdl,
-        source=spec.origin.name("grid").removesuffix("grid"),
     )
     consts = dict(spec.consts)
     return Plan(spec.name, dims, module.source.name, entry.name, (*buffers, *scratch), (launch,), consts, scalars)

@@ -106,8 +106,6 @@ class Launch:
     shared: int = 0
     cooperative: bool = False
     pdl: bool = False
-    #: The key of the op that is launched (``op.softmax``), or ``--ptx``.
-    source: str = ""
 
     @property
     def ctas(self) -> int:
@@ -155,6 +153,14 @@ def encode_scalar(kind: str, value: float) -> bytes:
     if (isinstance(value, float) and not value.is_integer()) or not low <= value <= high:
         raise TeenyError("value-out-of-range", f"{value} does not fit {kind}, which takes {low} to {high}")
     return int(value).to_bytes(dtype.size, "little", signed=dtype.kind is Kind.INT)
+
+
+def decode_float(kind: str, raw: bytes) -> float:
+    """The value of the float scalar ``kind`` in little-endian bytes."""
+    if kind == "bf16":
+        kind, raw = "f32", b"\0\0" + raw
+    value: float = struct.unpack(_FORMATS[kind], raw)[0]
+    return value
 
 
 def _encode_float(kind: str, value: float) -> bytes:

@@ -10,7 +10,7 @@ import re
 
 from teenycli.dtypes import DTYPES, Kind
 from teenycli.errors import TeenyError
-from teenycli.launch.plan import encode_scalar
+from teenycli.launch.plan import decode_float, encode_scalar
 
 Number = int | float | bool
 
@@ -39,9 +39,9 @@ def parse_number(text: str) -> Number | None:
 
 
 def check_scalar(kind: str, value: object, text: str) -> Number:
-    """``value`` if the scalar dtype ``kind`` can hold it; ``text`` is the expression it came from.
+    """``value`` as the scalar dtype ``kind`` holds it; ``text`` is the expression it came from.
 
-    A float may lose digits. Raises TeenyError ``value-out-of-range`` when an integer does not fit or a finite float
+    A float is rounded. Raises TeenyError ``value-out-of-range`` when an integer does not fit or a finite float
     would become infinite, ``bad-argument`` when ``value`` is no number, or no integer where one is wanted.
     """
     if not isinstance(value, int | float):
@@ -53,14 +53,14 @@ def check_scalar(kind: str, value: object, text: str) -> Number:
             )
         encode_scalar(kind, value)
         return value
-    infinity = math.inf if value > 0 else -math.inf
     try:
-        lost = math.isfinite(value) and encode_scalar(kind, value) == encode_scalar(kind, infinity)
+        rounded = decode_float(kind, encode_scalar(kind, value))
+        lost = math.isinf(rounded) and math.isfinite(value)
     except OverflowError:
-        lost = True
+        rounded, lost = math.inf, True
     if lost:
         raise TeenyError("value-out-of-range", f"'{text}' is {value}, too large for {kind}")
-    return value
+    return value if isinstance(value, int) and value == rounded else rounded
 
 
 def describe(value: object) -> str:

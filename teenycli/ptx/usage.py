@@ -29,7 +29,8 @@ class Load:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Access:
-    """Memory reached through a parameter: ``load``, ``store`` or ``atomic``, the space, the element type."""
+    """Memory reached through a parameter: ``load``, ``store`` or ``atomic``, the space, the element type; ``other`` for
+    an instruction that is none of these, with its opcode for the type."""
 
     kind: str
     space: str
@@ -58,11 +59,11 @@ class Usage:
 
 
 #: Opcodes that pass a value on unchanged.
-_COPIES = frozenset({"mov", "cvta", "selp", "ld", "shfl"})
+_COPIES = frozenset({"mov", "cvta", "selp", "shfl"})
 _ATOMIC = frozenset({"atom", "red"})
 _MEMORY = frozenset({"ld", "ldu", "st", "atom", "red"})
-#: Arithmetic through which an address may come from a part of it.
-_FORWARD = frozenset({"add", "sub", "mad", "mul", "shl", "shr", "and", "or", "cvt", "min", "max", "bfi", "xor", "prmt"})
+#: Opcodes whose result holds nothing of what went in but by way of memory.
+_OPAQUE = frozenset({"ld", "ldu", "atom", "tex", "tld4", "suld", "mbarrier", "setp", "vote", "activemask", "testp"})
 
 
 @dataclass(slots=True)
@@ -140,8 +141,8 @@ class _Flow:
                 for target in targets:
                     yield target, param, True
             return
-        if op.opcode in _COPIES or op.opcode in _FORWARD:
-            for source in (r for operand in op.operands[1:] for r in registers_in(operand)):
+        if op.opcode not in _OPAQUE:
+            for source in (r for operand in op.operands[1:] for r in registers_in(operand) if r.type != "pred"):
                 for target in targets:
                     yield target, source, op.opcode in _COPIES
 
@@ -182,13 +183,14 @@ class _Flow:
             self._escape(operand)
         if spec.role is Role.DST:
             return
+        if op.opcode == "st" and op.mods.get("space") != "global":
+            self._escape(operand)  # a spill, or a call's argument, from where it is not followed
+            return
         kind = op.form.type_of(spec, op.mods) or ""
         for register in registers_in(operand):
             for facts in self._facts(self.values[register]):
                 if op.opcode == "cvta":
                     facts.pointer = True
-                elif op.opcode == "st" and op.mods.get("space", "").startswith("param"):
-                    facts.escaped = True
                 elif kind[:1] in ("f", "e") or kind.startswith("bf"):
                     facts.as_float = True
                 elif kind[:1] in ("u", "s") and op.opcode not in ("mov", "st", "ld"):
@@ -206,7 +208,9 @@ class _Flow:
             facts.pointer = True
         for facts in self._facts(self.values[register] | self.derived[register]):
             facts.address = True
-            if op.opcode in _MEMORY:
+            if op.opcode not in _MEMORY:
+                facts.accesses.add(Access("other", op.mods.get("space", "generic"), op.opcode))
+            else:
                 kind = "atomic" if op.opcode in _ATOMIC else "store" if op.opcode == "st" else "load"
                 facts.accesses.add(Access(kind, op.mods.get("space", "generic"), op.mods.get("type", "")))
 

@@ -99,11 +99,17 @@ def value_line(argument: Argument) -> Line:
     return line("{", ", ".join(fields), "}")
 
 
+#: Figures that tell a value of a short float from its neighbours.
+_DIGITS = {"f32": 9, "f16": 5, "bf16": 4}
+
+
 def _value(kind: str, value: Value) -> str:
     if isinstance(value, bytes):
         return value.hex()
     if not isinstance(value, Address):
-        return ("true" if value else "false") if kind == "bool" else exact(value)
+        if kind == "bool":
+            return "true" if value else "false"
+        return f"{value:.{_DIGITS[kind]}g}" if kind in _DIGITS else exact(value)
     past = f" + {count(value.offset, 'byte')}" if value.offset else ""
     return "null" if value.buffer is None else f"-> {visible(value.buffer)}{past}"
 

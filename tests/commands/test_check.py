@@ -77,6 +77,14 @@ class TestEveryMistake:
             if not arg.startswith("ptr"):
                 assert ids(teeny, tmp_path, self.retyped(name, k, "ptr out")) == (1, {"argument-width"})
 
+    def test_an_output_swapped_with_an_input(self, teeny: Teeny, tmp_path: Path, name: str) -> None:
+        args = SAMPLES[name]["args"]
+        for k, arg in enumerate(args):
+            if arg.startswith("ptr") and arg != "ptr out":
+                swapped = [{arg: "ptr out", "ptr out": arg}.get(other, other) for other in args]
+                found = ids(teeny, tmp_path, {**SAMPLES[name], "args": swapped})
+                assert found == (1, {"output-not-written", "input-written"}), args[k]
+
     def test_another_block(self, teeny: Teeny, tmp_path: Path, name: str) -> None:
         if name.endswith("triton"):
             for block in ([64], [256], [128, 2], [1024]):

@@ -116,6 +116,26 @@ class TestChecksFirst:
         assert teeny("run", "it", "-m", path, "--no-check", *CPU).code == 1
 
 
+class TestScalars:
+    PTX = (
+        ".version 8.7\n.target sm_80\n.address_size 64\n.entry k(.param .u64 x, .param .u64 y, .param .f32 a) {\n"
+        ".reg .b32 %r<2>; .reg .b64 %rd<6>; .reg .f32 %f<4>; mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 4;\n"
+        "ld.param.u64 %rd2, [x]; add.s64 %rd2, %rd2, %rd1; ld.global.f32 %f1, [%rd2]; ld.param.f32 %f2, [a];\n"
+        "mul.f32 %f1, %f1, %f2; ld.param.u64 %rd3, [y]; add.s64 %rd3, %rd3, %rd1; st.global.f32 [%rd3], %f1; ret; }\n"
+    )
+
+    def test_the_reference_sees_a_scalar_as_it_is_passed(self, teeny: Teeny, tmp_path: Path) -> None:
+        (tmp_path / "k.ptx").write_text(self.PTX)
+        op = {
+            "ptx": "k.ptx", "args": ["ptr x", "ptr y", "f32 a"], "grid": [1], "block": [64], "scalars": {"a": 0.1},
+            "inputs": [{"name": "x", "shape": [64]}], "output": {"name": "y", "shape": [64]}, "reference": "x * a",
+            "rtol": 6e-8, "atol": 0.0,
+        }  # fmt: skip
+        done = teeny("run", "k", "-m", manifest(tmp_path, k=op), "--json", *CPU)
+        assert done.code == 0, done.out
+        assert done.json["launches"][0]["args"][2]["value"] == float(np.float32(0.1))
+
+
 class TestAdhoc:
     ARGS = ("--ptx", VECTOR_ADD, "--grid", "4", "--block", "256", *CPU)
     BUFFERS = ("-a", "x=f32[1000]:arange", "-a", "y=f32[1000]:2", "-a", "out=f32[1000]")

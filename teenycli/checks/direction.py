@@ -1,0 +1,59 @@
+"""Rules on what the body does with the buffers it is given: outputs are written, inputs are not.
+
+This is what names two swapped pointers. May import ``checks.subject`` and what it may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from teenycli.checks.subject import Subject
+from teenycli.errors import Finding
+from teenycli.launch.plan import Address, Argument, Buffer
+from teenycli.ptx.layout import Slot
+
+_WRITES = {"store", "atomic"}
+
+
+def buffer_direction(subject: Subject) -> Iterator[Finding]:
+    """An output is written through some argument that points to it; an input, unless it is an output in place, is not.
+
+    Only what the body surely does counts: a pointer that is handed on, or reaches an instruction whose effect is not
+    known here, is left alone.
+    """
+    if subject.spec.origin.options or len(subject.args) != len(subject.visible):
+        return  # on the command line no buffer has a direction
+    written: dict[str, bool] = {}
+    for argument, slot, buffer in _pointers(subject):
+        usage = subject.usages[slot.index]
+        kinds = {access.kind for access in usage.accesses}
+        known = bool(usage.loads) and not usage.escaped and "other" not in kinds
+        writes = bool(kinds & _WRITES)
+        written[buffer.name] = written.get(buffer.name, False) or writes or not known
+        if known and writes and not buffer.is_output and buffer.role != "scratch":
+            yield Finding(
+                "input-written",
+                f"argument {argument.index} '{argument.name}' is the {buffer.role} '{buffer.name}', and the kernel "
+                f"writes through parameter {slot.index}",
+                where=subject.key(argument.source),
+                hint=f'pass an output there, or say that it is one: output = {{ name = …, inout = "{buffer.name}" }}',
+                note=subject.declared(slot),
+            )
+    for argument, slot, buffer in _pointers(subject):
+        if buffer.is_output and not written[buffer.name]:
+            yield Finding(
+                "output-not-written",
+                f"argument {argument.index} '{argument.name}' is the output '{buffer.output or buffer.name}', and the "
+                f"kernel only reads through parameter {slot.index}",
+                where=subject.key(argument.source),
+                hint="pass an input there",
+                note=subject.declared(slot),
+            )
+
+
+def _pointers(subject: Subject) -> Iterator[tuple[Argument, Slot, Buffer]]:
+    """Arguments that are a pointer, with their parameters and buffers."""
+    for argument, slot in zip(subject.args, subject.visible, strict=True):
+        value = argument.fields[0].value if len(argument.fields) == 1 else None
+        if isinstance(value, Address) and value.buffer is not None and subject.usages[slot.index].address:
+            yield argument, slot, subject.plan.buffer(value.buffer)
