@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import NoReturn
 
@@ -45,14 +46,17 @@ def cli() -> None:
 
 def run(args: Sequence[str] | None = None) -> int:
     """Run the command line ``args`` (the process's own when None); returns the exit code."""
+    given = list(sys.argv[1:] if args is None else args)
+    tell = partial(_tell, _colour(given))
     try:
-        code = cli.main(args if args is None else list(args), prog_name="teeny", standalone_mode=False)
+        code = cli.main(given or ["--help"], prog_name="teeny", standalone_mode=False)
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:
-        return _usage(error)
+        tell(_usage(error))
+        return Exit.UNUSABLE
     except TeenyError as error:
-        _tell(error.finding)
+        tell(error.finding)
         return error.exit
     except (KeyboardInterrupt, click.Abort):
         print("interrupted", file=sys.stderr)
@@ -61,27 +65,35 @@ def run(args: Sequence[str] | None = None) -> int:
         _silence_stdout()
         return Exit.OK
     except OSError as error:  # click's own output; what commands write and read has errors of its own
-        _tell(Finding("unwritable-path", f"cannot write the output: {error.strerror or error}"))
+        tell(Finding("unwritable-path", f"cannot write the output: {error.strerror or error}"))
         return Exit.UNUSABLE
     except MemoryError as error:
-        _tell(Finding("out-of-memory", f"this takes more memory than there is: {error or 'an allocation failed'}"))
+        tell(Finding("out-of-memory", f"this takes more memory than there is: {error or 'an allocation failed'}"))
         return Exit.UNUSABLE
     return int(code or 0)
 
 
-def _usage(error: click.ClickException) -> int:
+def _usage(error: click.ClickException) -> Finding:
     context = getattr(error, "ctx", None)
     hint = f"'{context.command_path} --help' lists the options" if context is not None else None
-    _tell(Finding("usage", clipped(error.format_message()), hint=hint))
-    return Exit.UNUSABLE
+    return Finding("usage", clipped(error.format_message()), hint=hint)
 
 
-def _tell(finding: Finding) -> None:
+def _colour(args: Sequence[str]) -> str:
+    """What ``--color`` says: errors are shown here, where no command has read its options."""
+    for option, value in zip(args, [*args[1:], ""], strict=False):
+        choice = option.removeprefix("--color=") if option.startswith("--color=") else value
+        if option.startswith("--color") and choice in ("auto", "always", "never"):
+            return choice
+    return "auto"
+
+
+def _tell(colour: str, finding: Finding) -> None:
     from teenycli.report.console import Console
     from teenycli.report.problems import problem
 
     with suppress(TeenyError):  # standard error takes nothing: the exit code has to say it all
-        Console.of_process().tell(*problem(finding))
+        Console.of_process(colour).tell(*problem(finding))
 
 
 def _silence_stdout() -> None:

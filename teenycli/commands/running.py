@@ -19,7 +19,7 @@ from teenycli.launch.plan import Buffer, Plan
 from teenycli.manifest.spec import OpSpec
 from teenycli.tensors.arrays import fill
 from teenycli.tensors.compare import Comparison, Summary, compare, summarize
-from teenycli.tensors.convert import Array, raw_bytes
+from teenycli.tensors.convert import Array, check_size, raw_bytes
 from teenycli.tensors.evaluator import Value
 from teenycli.tensors.files import FileRef, load
 from teenycli.tensors.reference import evaluate_reference
@@ -103,6 +103,8 @@ def check_expectations(plan: Plan, expect: Expectation) -> None:
 
 def initial_arrays(spec: OpSpec, plan: Plan, seed: int) -> dict[str, Array]:
     """The first content of every buffer of the plan, by name."""
+    total = sum(buffer.nbytes for buffer in plan.buffers)
+    check_size(2 * total, f"the buffers of '{plan.op}', {total:,} bytes and as many on the device,")
     numbers: dict[str, Value] = {**plan.case, **plan.consts, **plan.scalars}
     arrays: dict[str, Array] = {}
     for buffer in plan.buffers:

@@ -33,6 +33,7 @@ from teenycli.launch.plan import Plan
 from teenycli.report.console import Console
 from teenycli.report.jsonout import run_document
 from teenycli.report.launch_table import run_page
+from teenycli.report.numbers import case, count
 from teenycli.report.problems import problem
 from teenycli.report.rows import Compared, RunReport, RunRow
 from teenycli.tensors.files import FileRef, Save, check_saves, parse_file, save_all
@@ -52,7 +53,7 @@ class Session:
 
     def run(self) -> Exit:
         """Run it all; returns the exit code. Raises what makes a run impossible."""
-        judged = [self._judge(case) for case in self.request.cases]
+        judged = [self._judge(dims) for dims in self.request.cases]
         stopped = [finding for one in judged for finding in self._stopping(one)]
         if stopped:
             if self.options.as_json:
@@ -85,12 +86,12 @@ class Session:
 
     # --- before the launch ---
 
-    def _judge(self, case: Mapping[str, int]) -> Judged:
-        return judge_plan(self.request.spec, self._plan(case), self.module)
+    def _judge(self, dims: Mapping[str, int]) -> Judged:
+        return judge_plan(self.request.spec, self._plan(dims), self.module)
 
-    def _plan(self, case: Mapping[str, int], sm: int | None = None) -> Plan:
+    def _plan(self, dims: Mapping[str, int], sm: int | None = None) -> Plan:
         request = self.request
-        return with_inits(plan_case(request.spec, case, self.module, request.overrides, sm), request.inputs)
+        return with_inits(plan_case(request.spec, dims, self.module, request.overrides, sm), request.inputs)
 
     def _stopping(self, judged: Judged) -> list[Finding]:
         """Show what the rules found; returns what keeps the launch from happening."""
@@ -166,8 +167,16 @@ class Session:
             self.console.document(run_document(report))
         elif not self.options.quiet:
             self.console.show(*run_page(report))
+            if len(self.request.cases) > 1:
+                self.console.show("", self._tally())
         if error is not None:
             self.console.tell(*problem(error))
+
+    def _tally(self) -> str:
+        compared = [out.comparison for outcome in self.outcomes for out in outcome.outputs if out.comparison]
+        wrong = sum(not comparison.ok for comparison in compared)
+        said = f"{count(len(self.outcomes), 'case')} of {len(self.request.cases)} run"
+        return f"{said}; {count(len(compared), 'comparison')}, {wrong} wrong" if compared else said
 
     def _verdict(self) -> Exit:
         """The exit code; a quiet run says here which outputs are wrong."""
@@ -181,7 +190,9 @@ class Session:
             for outcome, out in wrong:
                 assert out.comparison is not None
                 share = f"{out.comparison.mismatches:,} of {out.comparison.count:,} elements"
-                message = f"{outcome.judged.plan.op}: '{out.name}' differs from its reference in {share}"
+                plan = outcome.judged.plan
+                where = f"{plan.op} at {case(plan.case)}" if plan.case else plan.op
+                message = f"{where}: '{out.name}' differs from its reference in {share}"
                 self.console.tell(*problem(Finding("mismatch", message)))
         verdict = Exit.FAILED if wrong else Exit.OK
         return verdict if self.failed is None else max(verdict, self.failed[1].exit)

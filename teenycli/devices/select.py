@@ -35,7 +35,7 @@ def choose(spec: str, module: Module, entry: str) -> tuple[Device, str]:
     if spec == "cpu":
         device = open_cpu()
         return device, f"running on cpu ({device.description}), as asked"
-    hint = did_you_mean(spec, ("auto", "cpu", "cuda", "cuda:0"))
+    hint = "did you mean 'cuda'?" if spec == "gpu" else did_you_mean(spec, ("auto", "cpu", "cuda", "cuda:0"))
     raise TeenyError(
         "unknown-device",
         f"'{spec}' is no device; a device is auto, cpu, cuda or cuda:N",

@@ -43,7 +43,8 @@ def _argument(text: str, label: str | None, depth: int) -> ArgSpec:
 
 
 def _unknown_kind(kind: str, text: str) -> TeenyError:
-    c_names = {"int": "i32", "uint": "u32", "long": "i64", "float": "f32", "double": "f64", "half": "f16", "char": "i8"}
+    c_names = {"int": "i32", "uint": "u32", "long": "i64", "float": "f32", "double": "f64", "half": "f16", "char": "i8",
+               "s8": "i8", "s16": "i16", "s32": "i32", "s64": "i64"}  # fmt: skip
     hint = f"did you mean '{c_names[kind]}'?" if kind in c_names else did_you_mean(kind, KINDS)
     if hint is None:
         hint = f"write KIND EXPR; the kinds are {', '.join(KINDS)}, or members in braces"

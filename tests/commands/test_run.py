@@ -284,3 +284,25 @@ class TestHostileOptions:
         os.mkfifo(tmp_path / "k.ptx")
         done = teeny("entries", "k.ptx")
         assert (done.code, "not-a-file" in done.err) == (2, True)
+
+
+def test_errors_have_the_colour_that_was_asked_for(teeny: Teeny) -> None:
+    assert "\x1b" in teeny("run", "nope", "-m", OPS, "--color", "always").err
+    assert "\x1b" not in teeny("run", "nope", "-m", OPS, "--color=never").err
+
+
+def test_several_cases_end_with_a_tally(teeny: Teeny) -> None:
+    done = teeny("run", "vector_add_cuda", "-m", OPS, "--case", "all", *CPU)
+    assert done.out.splitlines()[-1] == "4 cases of 4 run; 4 comparisons, 0 wrong"
+
+
+def test_buffers_larger_than_the_machine_are_refused(teeny: Teeny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("teenycli.tensors.convert.os.sysconf", lambda name: 4096 if name == "SC_PAGE_SIZE" else 8)
+    done = teeny("run", "vector_add_cuda", "-m", OPS, *CPU)
+    assert (done.code, "array-too-large" in done.err) == (2, True)
+
+
+def test_no_arguments_at_all_is_a_request_for_help(teeny: Teeny) -> None:
+    done = teeny()
+    assert (done.code, done.err) == (0, "")
+    assert "entries" in done.out
