@@ -6,10 +6,11 @@ This is what names two swapped pointers. May import ``checks.subject`` and what 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding
-from teenycli.launch.plan import Address, Argument, Buffer
+from teenycli.launch.plan import Address, Argument, Buffer, Plan
 from teenycli.ptx.layout import Slot
 
 _WRITES = {"store", "atomic"}
@@ -49,6 +50,21 @@ def buffer_direction(subject: Subject) -> Iterator[Finding]:
                 hint="pass an input there",
                 note=subject.declared(slot),
             )
+
+
+def with_directions(subject: Subject) -> Plan:
+    """The plan with each buffer's role from what the body does with it: for launches whose buffers say none."""
+    kinds: dict[str, set[str]] = {}
+    for _, slot, buffer in _pointers(subject):
+        kinds.setdefault(buffer.name, set()).update(access.kind for access in subject.usages[slot.index].accesses)
+
+    def directed(buffer: Buffer) -> Buffer:
+        done = kinds.get(buffer.name, set())
+        if not done & _WRITES:
+            return buffer
+        return replace(buffer, role="output") if done == {"store"} else replace(buffer, output=buffer.name)
+
+    return replace(subject.plan, buffers=tuple(directed(buffer) for buffer in subject.plan.buffers))
 
 
 def _pointers(subject: Subject) -> Iterator[tuple[Argument, Slot, Buffer]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from teenycli.checks import Subject, check
+from teenycli.checks.direction import with_directions
 from teenycli.errors import Finding, Severity
 from teenycli.launch.build import plan_case
 from teenycli.launch.cases import Overrides
@@ -24,10 +25,17 @@ from teenycli.ptx.search import shared_memory
 class Judged:
     """A plan and the findings about it, those that the op ignores taken out (``ignored``)."""
 
+    spec: OpSpec
     plan: Plan
     module: Module
     findings: tuple[Finding, ...]
     ignored: tuple[Finding, ...] = ()
+
+    def shown(self, adhoc: bool) -> Plan:
+        """The plan as tables show it: on the command line (``adhoc``) buffers have the roles that the body tells."""
+        if not adhoc or len(self.plan.launches) != 1:
+            return self.plan
+        return with_directions(Subject.of(self.plan, self.plan.launches[0], self.module, self.spec))
 
     @property
     def shared_static(self) -> int:
@@ -62,7 +70,7 @@ def judge_plan(spec: OpSpec, plan: Plan, module: Module) -> Judged:
     for launch in plan.launches:
         found += check(Subject.of(plan, launch, module, spec))
     ignored = tuple(finding for finding in found if finding.id in spec.ignore)
-    return Judged(plan, module, tuple(f for f in found if f.id not in spec.ignore), ignored)
+    return Judged(spec, plan, module, tuple(f for f in found if f.id not in spec.ignore), ignored)
 
 
 def selected(manifest: Manifest, names: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import click
 
 from teenycli.commands.cases import open_manifest
-from teenycli.launch.adhoc import AdhocOptions, adhoc_spec
+from teenycli.launch.adhoc import BUFFER, AdhocOptions, adhoc_spec
 from teenycli.launch.cases import Dims, Overrides, case_dims, cases_of, check_overrides, parse_overrides
 from teenycli.manifest.spec import OpSpec
 
@@ -78,13 +78,19 @@ def request_of(ctx: click.Context, options: Options) -> Request:
     if (options.op is not None) == adhoc:
         both = ", not both" if adhoc else ""
         raise click.UsageError(f"name an op of the manifest, or give --ptx FILE{both}", ctx)
-    spec, cases, overrides = _described(options) if adhoc else _from_manifest(options)
+    inputs = _pairs("--input", options.inputs)
+    if adhoc:
+        declared = {name: text for name, text in inputs.items() if BUFFER.fullmatch(text)}
+        inputs = {name: text for name, text in inputs.items() if name not in declared}
+        spec, cases, overrides = _described(options, [f"{name}={text}" for name, text in declared.items()])
+    else:
+        spec, cases, overrides = _from_manifest(options)
     return Request(
         spec,
         cases,
         overrides,
         adhoc,
-        _pairs("--input", options.inputs),
+        inputs,
         _pairs("--save", options.saves),
         _pairs("--expect", options.expects),
     )
@@ -94,7 +100,7 @@ def _spelled(ctx: click.Context, name: str) -> str:
     return next(param.opts[-1] for param in ctx.command.params if param.name == name)
 
 
-def _described(options: Options) -> tuple[OpSpec, list[Dims], Overrides]:
+def _described(options: Options, buffers: list[str]) -> tuple[OpSpec, list[Dims], Overrides]:
     assert options.ptx is not None
     described = AdhocOptions(
         options.ptx,
@@ -106,6 +112,7 @@ def _described(options: Options) -> tuple[OpSpec, list[Dims], Overrides]:
         options.shared,
         options.hidden,
         options.cooperative,
+        buffers,
     )
     return adhoc_spec(described), [{}], Overrides()
 

@@ -20,7 +20,8 @@ _FORMS = "n=i32:1024, x=f32[1024], w=f16[64,32]:random, p=null, y=alias:x, s=byt
 @click.option("--case", metavar="N|all", help="Run case N of the op, from 0, or all.  [default: the op's own dims]")
 @click.option("--device", default="auto", show_default=True, metavar="auto|cpu|cuda|cuda:N", help="Where to run.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
-@click.option("--input", "inputs", multiple=True, metavar="NAME=INIT", help="Fill a buffer otherwise.")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=INIT", help="Fill a buffer otherwise; with --ptx also "
+              "NAME=f32[N]:INIT, a buffer that only a struct points to.")  # fmt: skip
 @click.option("--save", "saves", multiple=True, metavar="NAME=FILE", help="Save an output: .npy, .npz or .bin.")
 @click.option("--expect", "expects", multiple=True, metavar="NAME=@FILE", help="Compare an output with a file.")
 @click.option("--rtol", type=float, callback=amount, metavar="X", help="Relative tolerance of comparisons.")

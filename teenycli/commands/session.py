@@ -146,7 +146,7 @@ class Session:
     def _show(self, device: Device) -> None:
         runs = [
             RunRow(
-                outcome.judged.plan,
+                outcome.judged.shown(self.request.adhoc),
                 outcome.execution.launch_ms,
                 outcome.judged.shared_static,
                 tuple(out.summary for out in outcome.outputs),
@@ -158,7 +158,7 @@ class Session:
         if self.failed is not None:
             judged, raised = self.failed
             error = raised.finding
-            runs.append(RunRow(judged.plan, shared_static=judged.shared_static))
+            runs.append(RunRow(judged.shown(self.request.adhoc), shared_static=judged.shared_static))
         # Every case compiles, or takes from the cache, the same entry: the first tells which it was.
         compile_ms = sum(outcome.execution.compile_ms for outcome in self.outcomes)
         cached = bool(self.outcomes) and self.outcomes[0].execution.cached
@@ -167,6 +167,8 @@ class Session:
             self.console.document(run_document(report))
         elif not self.options.quiet:
             self.console.show(*run_page(report))
+            if self.request.adhoc and self.failed is None and not self.outcomes[-1].outputs:
+                self.console.show("", "  no buffer changed")
             if len(self.request.cases) > 1:
                 self.console.show("", self._tally())
         if error is not None:

@@ -28,7 +28,7 @@ from teenycli.manifest.decode import read_dtype
 from teenycli.manifest.rules import NAME_RULE, Rules, is_name
 from teenycli.manifest.spec import ArgSpec, BufferSpec, OpSpec, Origin
 
-_BUFFER = re.compile(r"(?P<dtype>\w+)\[(?P<shape>.*?)\](?::(?P<init>.*))?", re.DOTALL)
+BUFFER = re.compile(r"(?P<dtype>\w+)\[(?P<shape>.*?)\](?::(?P<init>.*))?", re.DOTALL)
 _OPTIONS = ("entry", "grid", "block", "cluster", "shared", "hidden", "cooperative")
 _FORMS = "i32:1024, f32[1024], f32[64,32]:INIT, null, alias:x, bytes:@FILE or {ptr x, i32 1024}"
 
@@ -38,6 +38,7 @@ class AdhocOptions:
     """The options as they stand on the command line: ``--ptx``, ``-a``, ``--entry``, ``--grid`` and so on.
 
     ``grid``, ``block`` and ``cluster`` are ``X[,Y[,Z]]``. None is an option not given; ``cooperative`` is a flag.
+    ``buffers`` are further ``NAME=SPEC`` that no argument is, for structs to point to.
     """
 
     ptx: str
@@ -49,6 +50,7 @@ class AdhocOptions:
     shared: str | None = None
     hidden: int | None = None
     cooperative: bool = False
+    buffers: Sequence[str] = ()
 
 
 def adhoc_spec(options: AdhocOptions) -> OpSpec:
@@ -63,6 +65,8 @@ def adhoc_spec(options: AdhocOptions) -> OpSpec:
                          hint="give --grid X[,Y[,Z]]")  # fmt: skip
     places = {key: f"--{key}" for key in _OPTIONS} | {"ptx": "--ptx"}
     arguments = _Arguments(places)
+    for text in options.buffers:
+        arguments.declare(text)
     for text in options.args:
         arguments.add(text)
     spec = OpSpec(
@@ -110,6 +114,16 @@ class _Arguments:
     buffers: list[BufferSpec] = field(default_factory=list)
     scalars: dict[str, Number] = field(default_factory=dict)
 
+    def declare(self, text: str) -> None:
+        """A buffer that is no argument of its own."""
+        label, _, spec = text.partition("=")
+        match = BUFFER.fullmatch(spec)
+        assert match is not None, text
+        try:
+            self._buffer(label, match["dtype"], match["shape"], match["init"])
+        except TeenyError as error:
+            raise error.at(Place(key=f"--input {label}")) from None
+
     def add(self, text: str) -> None:
         label, equals, spec = text.partition("=")
         label, spec = label.strip(), spec.strip()
@@ -131,7 +145,7 @@ class _Arguments:
             return parse_argument(spec, label)
         if spec == "null":
             return parse_argument("ptr null", label)
-        buffer = _BUFFER.fullmatch(spec)
+        buffer = BUFFER.fullmatch(spec)
         if buffer is not None:
             return self._buffer(label, buffer["dtype"], buffer["shape"], buffer["init"])
         kind, colon, rest = spec.partition(":")

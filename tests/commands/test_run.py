@@ -144,6 +144,8 @@ class TestAdhoc:
         document = teeny("run", *self.ARGS, *self.BUFFERS, "-a", "n=i32:1000", "--json").json
         (out,) = document["outputs"]
         assert (out["name"], out["min"], out["max"]) == ("out", 2.0, 1001.0)
+        (launch,) = document["launches"]
+        assert (launch["bytes_read"], launch["bytes_written"]) == (8000, 4000)
 
     def test_save_and_expect(self, teeny: Teeny, tmp_path: Path) -> None:
         np.save(tmp_path / "want.npy", np.arange(1000, dtype=np.float32) + 2)
@@ -152,6 +154,20 @@ class TestAdhoc:
         assert done.code == 0, done.err
         assert np.array_equal(np.load(tmp_path / "o.npz")["out"], np.load(tmp_path / "want.npy"))
         assert np.array_equal(np.fromfile(tmp_path / "x.bin", np.float32), np.arange(1000))
+
+    def test_a_struct_may_point_to_a_buffer_that_is_no_argument(self, teeny: Teeny, tmp_path: Path) -> None:
+        (tmp_path / "k.ptx").write_text(
+            ".version 8.7\n.target sm_80\n.address_size 64\n.entry k(.param .align 8 .b8 s[16]) {\n"
+            ".reg .b64 %rd1; .reg .b32 %r1;\n"
+            "ld.param.u64 %rd1, [s]; ld.param.u32 %r1, [s+8]; st.global.u32 [%rd1], %r1; ret; }\n"
+        )
+        run = ("run", "--ptx", "k.ptx", "--grid", "1", "--block", "1", "-a", "s={ptr b, i32 7}", *CPU, "--json")
+        (out,) = teeny(*run, "--input", "b=i32[2]").json["outputs"]
+        assert (out["name"], out["max"]) == ("b", 7)
+
+    def test_nothing_changed(self, teeny: Teeny) -> None:
+        done = teeny("run", *self.ARGS, *self.BUFFERS, "-a", "n=i32:0")
+        assert (done.code, "no buffer changed" in done.out) == (0, True)
 
     def test_an_argument_too_few(self, teeny: Teeny) -> None:
         done = teeny("run", *self.ARGS, *self.BUFFERS)
