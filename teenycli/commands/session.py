@@ -65,7 +65,9 @@ class Session:
             check_names(one.plan, {*expect.files, *saves}, self.request.adhoc)
             check_expectations(one.plan, expect)
         self._check_saves(judged[0], saves)
-        device, reason = choose(self.options.device, self.module, judged[0].plan.entry)
+        # With --json standard output is the document's alone.
+        output = sys.stderr.write if self.options.as_json else None
+        device, reason = choose(self.options.device, self.module, judged[0].plan.entry, output)
         with _closing(device):
             self._tell_device(reason)
             for one in self._laid_out(judged, device):

@@ -7,6 +7,7 @@ devices themselves inside the functions that open them.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from teenycli.arch import parse_target
 from teenycli.devices.base import Device
@@ -19,11 +20,15 @@ from teenycli.ptx.model import Module
 _CUDA = re.compile(r"cuda(?::([0-9]{1,4}))?")
 
 
-def choose(spec: str, module: Module, entry: str) -> tuple[Device, str]:
+Output = Callable[[str], object]
+
+
+def choose(spec: str, module: Module, entry: str, output: Output | None = None) -> tuple[Device, str]:
     """The device that ``spec`` asks for, open, and a sentence for the user that says what it is and why it.
 
     ``auto`` takes the first GPU that runs this PTX, else the CPU device. ``cuda`` takes the first that runs it, else
-    the first, whose ``load`` then says what is wrong.
+    the first, whose ``load`` then says what is wrong. ``output`` takes what kernels print on the CPU device (standard
+    output when None); a GPU's driver prints by itself.
 
     Raises TeenyError: ``unknown-device`` (exit UNUSABLE); ``no-device``, ``no-cuda-package`` (exit NO_DEVICE).
     """
@@ -31,9 +36,9 @@ def choose(spec: str, module: Module, entry: str) -> tuple[Device, str]:
     if match is not None:
         return _cuda(survey(PATIENT), match[1], module, entry)
     if spec == "auto":
-        return _auto(survey(), module, entry)
+        return _auto(survey(), module, entry, output)
     if spec == "cpu":
-        device = open_cpu()
+        device = open_cpu(output)
         return device, f"running on cpu ({device.description}), as asked"
     hint = "did you mean 'cuda'?" if spec == "gpu" else did_you_mean(spec, ("auto", "cpu", "cuda", "cuda:0"))
     raise TeenyError(
@@ -44,10 +49,10 @@ def choose(spec: str, module: Module, entry: str) -> tuple[Device, str]:
     )
 
 
-def open_cpu() -> Device:
+def open_cpu(output: Output | None = None) -> Device:
     from teenycli.devices.cpu import CpuDevice
 
-    return CpuDevice()
+    return CpuDevice(output=output)
 
 
 def open_gpu(index: int) -> Device:
@@ -88,7 +93,7 @@ def _cuda(found: Survey, number: str | None, module: Module, entry: str) -> tupl
     return device, f"running on {device.name} ({device.description}), {why}"
 
 
-def _auto(found: Survey, module: Module, entry: str) -> tuple[Device, str]:
+def _auto(found: Survey, module: Module, entry: str, output: Output | None) -> tuple[Device, str]:
     passed: list[str] = []
     for index, gpu in enumerate(found.gpus):
         why = unfit(gpu, module, entry)
@@ -100,6 +105,6 @@ def _auto(found: Survey, module: Module, entry: str) -> tuple[Device, str]:
             else:
                 return device, f"running on {device.name} ({device.description})" + "".join(f"; {p}" for p in passed)
         passed.append(why)
-    device = open_cpu()
+    device = open_cpu(output)
     why = "; ".join(passed) or found.problem or "no GPU"
     return device, f"running on cpu ({device.description}): {why}"

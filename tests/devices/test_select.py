@@ -36,7 +36,7 @@ class Machine:
         self.patience: list[float | None] = []
         self.refusals: dict[int, TeenyError] = {}
         monkeypatch.setattr(select, "survey", self.survey)
-        monkeypatch.setattr(select, "open_cpu", lambda: self.opened("cpu", "AVX-512, 2 threads"))
+        monkeypatch.setattr(select, "open_cpu", lambda _output=None: self.opened("cpu", "AVX-512, 2 threads"))
         monkeypatch.setattr(select, "open_gpu", self.open_gpu)
 
     def survey(self, patience: float | None = None) -> Survey:

@@ -5,6 +5,7 @@ May import ``value``, ``errors``, ``exits``. Imports llvmlite inside functions o
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -111,9 +112,11 @@ def module_text(unit: Unit, functions: str) -> str:
 
 @lru_cache(maxsize=1)
 def _jit() -> llvm.LLJIT:
+    """The linker. JITLink puts an object's sections side by side; the older one maps each where there is room, and ends
+    the process when two lie more than 2 GiB apart. For Windows' object files there is only the older one."""
     import llvmlite.binding as llvm
 
-    return llvm.create_lljit_compiler(target_machine(2))
+    return llvm.create_lljit_compiler(target_machine(2), use_jit_link=sys.platform != "win32")
 
 
 _loaded = 0

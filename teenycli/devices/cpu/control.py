@@ -27,9 +27,10 @@ from teenycli.devices.cpu.layout import (
     offset,
 )
 from teenycli.devices.cpu.lower import Lowering
-from teenycli.devices.cpu.ops.memory import hand_over, plan_block
+from teenycli.devices.cpu.ops.calls import hand_over, transfer
+from teenycli.devices.cpu.ops.memory import plan_block
 from teenycli.devices.cpu.ops.sync import arrive, population
-from teenycli.devices.cpu.program import Block, Handover, Step
+from teenycli.devices.cpu.program import Block, Handover, Step, Transfer
 from teenycli.devices.cpu.registry import find
 from teenycli.devices.cpu.value import Value, integer
 
@@ -152,7 +153,10 @@ class Control:
         x = self.x
         if isinstance(step, Handover):
             x.inst, x.guard = step.inst, None
-            hand_over(x, step)
+            if isinstance(step, Transfer):
+                transfer(x, step)
+            else:
+                hand_over(x, step)
             return
         x.inst, x.guard = step, None
         if step.guard is not None:
@@ -173,8 +177,7 @@ class Control:
     def _end_trap(self, block: Block) -> None:
         inst = block.last
         assert inst is not None
-        kind = FaultKind.TRAP if inst.op.opcode == "trap" else FaultKind.ASSERT
-        self.x.fault(kind, self._first_lane())
+        self.x.fault(FaultKind.TRAP, self._first_lane())
 
     def _first_lane(self) -> str:
         return native.first_lane(self.w, self.x.bits_of(self.x.active))
@@ -251,6 +254,53 @@ class Control:
             place = NO_PC if target.is_bare_exit else target.index
             pcs = w.select(here, integer("i32", place), pcs)
         w.line(f"store {self.lanes} {pcs.text}, ptr %pcsp")
+        self._check_stop()
+        w.jump("sched")
+
+    def _end_dispatch(self, block: Block) -> None:
+        """An indirect call: each lane goes to the routine whose address it holds."""
+        inst, x, w = block.last, self.x, self.w
+        assert inst is not None
+        assert inst.op.call is not None
+        address = x.read(inst.op.call.target, "i64")  # type: ignore[arg-type]
+        x.flush()
+        goes = []
+        known = integer("i1", 0)
+        for target in block.targets:
+            place = x.program.function_address(target.enters.function)  # type: ignore[union-attr]
+            here = w.varying(w.compare("icmp eq", address, integer("i64", place)))
+            known = w.either(w.varying(known), here)
+            goes.append(here)
+        lost = w.bits(w.lanes(w.both(x.active, w.negate(known))))
+        wild, fine = w.fresh_label("wild"), w.fresh_label("fine")
+        w.branch(w.assign(f"icmp ne i{w.width} {lost}, 0"), wild, fine, likely=False)
+        w.label(wild)
+        lane = native.first_lane(w, lost)
+        one = w.assign(f"extractelement {w.vector('i64')} {w.lanes(address)}, i32 {lane}")
+        x.fault(FaultKind.BAD_CALL, lane, one)
+        w.label(fine)
+        self._part(block, goes)
+
+    def _end_return(self, block: Block) -> None:
+        """A routine's end: each lane goes back to where its call came from."""
+        x, w = self.x, self.w
+        last = block.steps[-1]
+        x.inst = last.inst if isinstance(last, Transfer) else None
+        number = x.read_cell(x.program.common_cell(x.program.back), "i32")
+        x.flush()
+        self._check_index(number, len(block.targets))
+        self._part(block, [w.compare("icmp eq", number, integer("i32", k)) for k in range(len(block.targets))])
+
+    def _part(self, block: Block, goes: list[Value]) -> None:
+        """Active lanes go to the target whose mask they are in; each is in one."""
+        x, w = self.x, self.w
+        if len(block.targets) == 1:
+            self._go(block, block.targets[0])
+            return
+        pcs = Value("i32", w.assign(f"load {self.lanes}, ptr %pcsp"), False)
+        for here, target in zip(goes, block.targets, strict=True):
+            pcs = w.select(w.both(x.active, here), integer("i32", target.index), pcs)
+        w.line(f"store {self.lanes} {w.lanes(pcs)}, ptr %pcsp")
         self._check_stop()
         w.jump("sched")
 
@@ -412,7 +462,7 @@ class Control:
             return flow.blocks
         found = {t.index for b in flow.blocks if b.kind == "suspend" for t in b.targets} | self.parking
         for block in flow.blocks:
-            if block.kind in ("switch", "branch") or block.spins or flow.is_divergent(block):
+            if block.kind in ("switch", "branch", "dispatch", "return") or block.spins or flow.is_divergent(block):
                 found |= {t.index for t in block.targets}
         return [flow.blocks[k] for k in sorted(found)]
 

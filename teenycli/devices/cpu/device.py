@@ -6,7 +6,9 @@ Implements ``devices.base.Device``. Heavy imports (numpy, llvmlite) are made whe
 from __future__ import annotations
 
 import os
+import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -28,16 +30,22 @@ def available_threads() -> int:
 
 
 class CpuDevice:
-    """A device of ``threads`` (default: every processor this process may use); ``cache`` keeps kernels on disk."""
+    """A device of ``threads`` (default: every processor this process may use); ``cache`` keeps kernels on disk.
 
-    def __init__(self, threads: int | None = None, cache: bool = True) -> None:
+    ``output`` is called with each text that a kernel prints, from a thread of the pool, one at a time; the default
+    writes to standard output. What it raises (OSError, ValueError) ends the launch.
+    """
+
+    def __init__(
+        self, threads: int | None = None, cache: bool = True, output: Callable[[str], object] | None = None
+    ) -> None:
         from teenycli.devices.cpu.launcher import Runner
         from teenycli.devices.cpu.memory import AddressSpace
 
         self.threads = threads or available_threads()
         self.cache = cache
         self._space = AddressSpace()
-        self._runner = Runner(self._space, self.threads)
+        self._runner = Runner(self._space, self.threads, output or sys.stdout.write)
 
     @property
     def name(self) -> str:
@@ -64,7 +72,7 @@ class CpuDevice:
         body's text.
         """
         from teenycli.devices.cpu import build, cache, kernel, variables
-        from teenycli.devices.cpu.launcher import CpuKernel
+        from teenycli.devices.cpu.hall import CpuKernel
 
         start = time.perf_counter()
         function = _entry(module, entry)
@@ -77,7 +85,7 @@ class CpuDevice:
             if self.cache:
                 cache.write(key, image)
         address, keep = build.load_object(image.code)
-        held = variables.allocate(module, image.variables)
+        held = variables.allocate(module, image.variables, image.functions)
         return CpuKernel(module, entry, image, address, keep, (time.perf_counter() - start) * 1e3, cached, held)
 
     def upload(self, name: str, data: Bytes, align: int = 256) -> DeviceBuffer:
@@ -100,7 +108,7 @@ class CpuDevice:
 
     def launch(self, kernel: Kernel, launch: Launch, buffers: dict[str, DeviceBuffer], timeout: float) -> LaunchTime:
         """Run one launch to its end. Raises TeenyError for faults of the kernel and ``timeout`` (exit FAILED)."""
-        from teenycli.devices.cpu.launcher import CpuKernel
+        from teenycli.devices.cpu.hall import CpuKernel
 
         assert isinstance(kernel, CpuKernel)
         return LaunchTime(self._runner.launch(kernel, launch, lambda name: buffers[name].address, timeout))

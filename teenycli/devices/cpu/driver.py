@@ -12,6 +12,7 @@ from __future__ import annotations
 from ctypes import sizeof
 
 from teenycli.devices.cpu.layout import (
+    CLUSTER_BARRIER,
     FAULTED,
     LANES_DIFFER,
     NO_PC,
@@ -20,6 +21,8 @@ from teenycli.devices.cpu.layout import (
     FaultKind,
     FrameHead,
     Launch,
+    Outcome,
+    Progress,
     WarpState,
     offset,
 )
@@ -32,7 +35,7 @@ def launch_at(field: str, index: int = 0) -> int:
 
 
 def driver(unit: Unit, *, suspends: bool, frame_size: int) -> str:
-    """``void @teeny_run(ptr launch, ptr ctx)``: what each thread of the pool calls."""
+    """``i32 @teeny_run(ptr launch, ptr ctx)``: what each thread of the pool calls; gives an ``Outcome``."""
     frame_of = f"""
   %frames = load ptr, ptr %framesp
   %w64 = zext i32 %w to i64
@@ -43,14 +46,32 @@ def driver(unit: Unit, *, suspends: bool, frame_size: int) -> str:
 """
     body = _passes(frame_of) if suspends else _straight(frame_of)
     unit.helpers.setdefault("fault", FAULT)
-    parts = [_RUN.replace("BODY", body)]
+    names = {"BODY": body, "BEGIN": _BEGIN, "CURRENT": "%pc", "LAST": "%pend"}
+    if not suspends:
+        names |= {"BEGIN": "  br label %hand", "CURRENT": "%c", "LAST": "%last"}
+    run = _RUN
+    for name, text in names.items():
+        run = run.replace(name, text)
+    parts = [run]
     if suspends:
         parts += [_reset(frame_size), _release(unit.width, frame_size)]
     return "\n".join(parts)
 
 
+#: A CTA that is under way, or has been given, comes first; after it none is left of its chunk.
+_BEGIN = f"""
+  %busyp = getelementptr i8, ptr %ctx, i64 {context_at("busy")}
+  %patiencep = getelementptr i8, ptr %launch, i64 {launch_at("patience")}
+  %patience = load i32, ptr %patiencep
+  %busy = load i32, ptr %busyp
+  switch i32 %busy, label %hand [ i32 {int(Progress.UNDER_WAY)}, label %resume i32 {int(Progress.GIVEN)}, label %begin ]
+begin:
+  br label %reset
+resume:
+  br label %pass"""
+
 _RUN = f"""
-define void @teeny_run(ptr %launch, ptr %ctx) #0 {{
+define i32 @teeny_run(ptr %launch, ptr %ctx) #0 {{
 entry:
   %nextp = getelementptr i8, ptr %launch, i64 {launch_at("next")}
   %totalp = getelementptr i8, ptr %launch, i64 {launch_at("total")}
@@ -71,17 +92,18 @@ entry:
   %gx = zext i32 %gx32 to i64
   %gy = zext i32 %gy32 to i64
   %warps = load i32, ptr %warpsp
-  br label %hand
+BEGIN
 hand:
   %first = atomicrmw add ptr %nextp, i64 %chunk monotonic
   %have = icmp slt i64 %first, %total
-  br i1 %have, label %got, label %out
+  br i1 %have, label %got, label %finished
 got:
   %end0 = add i64 %first, %chunk
   %end = call i64 @llvm.smin.i64(i64 %end0, i64 %total)
   br label %cta
 cta:
   %c = phi i64 [ %first, %got ], [ %cnext, %ctadone ]
+  %last = phi i64 [ %end, %got ], [ LAST, %ctadone ]
   %stop = load atomic i32, ptr %stopp monotonic, align 4
   %stopped = icmp ne i32 %stop, 0
   br i1 %stopped, label %out, label %place
@@ -100,11 +122,13 @@ place:
   store i32 %z32, ptr %ctazp
 BODY
 ctadone:
-  %cnext = add i64 %c, 1
-  %more = icmp slt i64 %cnext, %end
+  %cnext = add i64 CURRENT, 1
+  %more = icmp slt i64 %cnext, LAST
   br i1 %more, label %cta, label %hand
+finished:
+  ret i32 {int(Outcome.FINISHED)}
 out:
-  ret void
+  ret i32 {int(Outcome.STOPPED)}
 }}
 declare i64 @llvm.smin.i64(i64, i64)
 """
@@ -125,11 +149,22 @@ warpdone:
   br i1 %wmore, label %warp, label %ctadone"""
 
 
+#: What ``teeny.release`` returns: every warp is done, go on, a deadlock has been reported, all wait for the cluster.
+_DONE, _MOVED, _CLUSTER = 0, 1, 3
+
+
 def _passes(frame_of: str) -> str:
     return f"""
+  br label %reset
+reset:
+  %rc = phi i64 [ %c, %place ], [ 0, %begin ]
+  %rend = phi i64 [ %last, %place ], [ 0, %begin ]
   call void @teeny.reset(ptr %ctx, i32 %warps)
   br label %pass
 pass:
+  %pc = phi i64 [ %rc, %reset ], [ 0, %resume ], [ %pc, %next ]
+  %pend = phi i64 [ %rend, %reset ], [ 0, %resume ], [ %pend, %next ]
+  %passes = phi i32 [ 0, %reset ], [ 0, %resume ], [ %morepasses, %next ]
   br label %warp
 warp:
   %w = phi i32 [ 0, %pass ], [ %wnext, %warpdone ]
@@ -149,20 +184,29 @@ warpdone:
   br i1 %wmore, label %warp, label %passed
 passed:
   %left = call i32 @teeny.release(ptr %ctx, i32 %warps, i32 %rannext)
-  %goon = icmp eq i32 %left, 1
-  br i1 %goon, label %again, label %over
+  switch i32 %left, label %out [ i32 {_DONE}, label %over i32 {_MOVED}, label %again i32 {_CLUSTER}, label %cluster ]
 again:
   %stop2 = load atomic i32, ptr %stopp monotonic, align 4
   %stopped2 = icmp ne i32 %stop2, 0
-  br i1 %stopped2, label %out, label %pass
+  br i1 %stopped2, label %out, label %next
+next:
+  %morepasses = add i32 %passes, 1
+  %tired = icmp eq i32 %morepasses, %patience
+  br i1 %tired, label %pause, label %pass
+pause:
+  store i32 {int(Progress.UNDER_WAY)}, ptr %busyp
+  ret i32 {int(Outcome.PAUSED)}
+cluster:
+  store i32 {int(Progress.UNDER_WAY)}, ptr %busyp
+  ret i32 {int(Outcome.WAITING)}
 over:
-  %stuck = icmp eq i32 %left, {FAULTED}
-  br i1 %stuck, label %out, label %ctadone"""
+  store i32 {int(Progress.IDLE)}, ptr %busyp
+  br label %ctadone"""
 
 
 def _reset(frame_size: int) -> str:
     """``teeny.reset``: every warp fresh, every barrier empty."""
-    barriers = sizeof(Barrier) * 16
+    barriers = sizeof(Barrier) * (CLUSTER_BARRIER + 1)
     return f"""
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 define internal void @teeny.reset(ptr %ctx, i32 %warps) #0 {{
@@ -190,7 +234,7 @@ out:
 def _release(width: int, frame_size: int) -> str:
     """``teeny.release``: after a pass, release the lanes of complete barriers.
 
-    Returns 0 when every warp is done, 1 to go on, 2 after a deadlock has been reported. A barrier with no count wants
+    A barrier with no count wants
     all lanes of the CTA that live. A count is in whole warps, so one past the CTA's threads means all of them.
     """
     lanes = f"<{width} x i32>"
@@ -231,6 +275,16 @@ counted:
   %more = icmp slt i32 %next, %warps
   br i1 %more, label %count, label %tally
 tally:
+  %ap = getelementptr i8, ptr %ctx, i64 {context_at("alive")}
+  store i32 %alivenext, ptr %ap
+  %op = getelementptr i8, ptr %ctx, i64 {context_at("cluster_open")}
+  %opened = load i32, ptr %op
+  store i32 0, ptr %op
+  %csp = getelementptr i8, ptr %launch, i64 {launch_at("cluster_size")}
+  %cs = load i32, ptr %csp
+  %single = icmp eq i32 %cs, 1
+  %isopen = icmp ne i32 %opened, 0
+  %free16 = or i1 %single, %isopen
   %none = icmp eq i32 %alivenext, 0
   br i1 %none, label %done, label %barrier
 done:
@@ -251,7 +305,10 @@ barrier:
   %want = select i1 %all, i32 %alivenext, i32 %asked
   %some = icmp ne i32 %arrived, 0
   %enough = icmp uge i32 %arrived, %want
-  %complete = and i1 %some, %enough
+  %full = and i1 %some, %enough
+  %own = icmp ne i32 %b, {CLUSTER_BARRIER}
+  %may = or i1 %own, %free16
+  %complete = and i1 %full, %may
   br i1 %complete, label %open, label %bdone
 open:
   %cp = getelementptr i8, ptr %bar, i64 {Barrier.count.offset}
@@ -310,11 +367,21 @@ woken:
 bdone:
   %didnext = phi i32 [ %did, %barrier ], [ 1, %woken ]
   %bnext = add i32 %b, 1
-  %bmore = icmp slt i32 %bnext, 16
+  %bmore = icmp sle i32 %bnext, {CLUSTER_BARRIER}
   br i1 %bmore, label %barrier, label %verdict
 verdict:
   %moved = icmp ne i32 %didnext, 0
-  br i1 %moved, label %goon, label %stuck
+  br i1 %moved, label %goon, label %still
+still:
+  %cbp = getelementptr i8, ptr %ctx, i64 {context_at("barriers")}
+  %cb = getelementptr i8, ptr %cbp, i64 {CLUSTER_BARRIER * sizeof(Barrier)}
+  %cn = load i32, ptr %cb
+  %atcluster = icmp ne i32 %cn, 0
+  %many = xor i1 %single, true
+  %waitscluster = and i1 %atcluster, %many
+  br i1 %waitscluster, label %cluster, label %stuck
+cluster:
+  ret i32 {_CLUSTER}
 goon:
   ret i32 1
 stuck:

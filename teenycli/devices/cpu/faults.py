@@ -5,7 +5,7 @@ May import ``errors``, ``exits``, ``layout``, ``memory``, ``program``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from teenycli.devices.cpu.layout import (
@@ -18,7 +18,7 @@ from teenycli.devices.cpu.layout import (
     Launch,
 )
 from teenycli.devices.cpu.memory import AddressSpace
-from teenycli.devices.cpu.program import Site
+from teenycli.devices.cpu.program import STACK_BYTES, Site
 from teenycli.errors import Place, TeenyError
 from teenycli.exits import Exit
 from teenycli.ptx.model import TYPE_SIZES, Triple
@@ -47,6 +47,8 @@ class Scene:
     sites: Sequence[Site]
     regions: dict[int, Region]
     space: AddressSpace
+    assertions: Mapping[tuple[int, ...], str]
+    waits: Sequence[tuple[int, int]]
 
 
 def fault_error(record: Launch, scene: Scene) -> TeenyError:
@@ -54,7 +56,7 @@ def fault_error(record: Launch, scene: Scene) -> TeenyError:
     kind = FaultKind(record.fault_kind)
     site = scene.sites[record.fault_site]
     id, message, hint = _describe(kind, record, site, scene)
-    text = scene.lines[site.line - 1].strip() if 0 < site.line <= len(scene.lines) else None
+    text = scene.lines[site.line - 1] if 0 < site.line <= len(scene.lines) else None
     return TeenyError(
         id,
         f"kernel '{scene.kernel}': {message}",
@@ -95,16 +97,54 @@ def _describe(kind: FaultKind, record: Launch, site: Site, scene: Scene) -> tupl
     if kind is FaultKind.DEADLOCK:
         return (
             "deadlock",
-            f"every thread that is left waits, among them some at '{site.text}', and nothing can wake them",
+            f"every thread that is left waits, and nothing can wake them: {_waiting(scene)}",
             "a barrier must be reached by as many threads as it waits for",
         )
     if kind is FaultKind.BARRIER:
         return "bad-barrier", f"'{site.text}' names a barrier past 15", None
     if kind is FaultKind.BRANCH:
         return "bad-branch", f"the index of '{site.text}' lies past its table of targets", None
+    if kind is FaultKind.MBARRIER:
+        return (
+            "bad-mbarrier",
+            f"'{site.text}' with {record.fault_address}, which is more than is pending or allowed there",
+            "an mbarrier counts 1 to 1048575 arrivals, no more of them than it was made for; copies have 16 n bytes",
+        )
+    if kind is FaultKind.BAD_CALL:
+        return "bad-call", f"'{site.text}' goes to {record.fault_address:#x}, where no function for it is", None
+    if kind is FaultKind.RECURSION:
+        return (
+            "recursion",
+            f"'{site.text}' is {record.fault_address} calls deep, all a thread's stack of {STACK_BYTES} bytes",
+            "a function that calls itself must come to an end",
+        )
+    if kind is FaultKind.STACK:
+        return "stack-overflow", f"'{site.text}' wants more than the {STACK_BYTES} bytes that a thread has for it", None
     if kind is FaultKind.ASSERT:
-        return "assertion", "a device-side assertion failed", None
+        return "assertion", scene.assertions[(*record.fault_cta, record.fault_thread)], None
+    if kind in (FaultKind.BAD_FREE, FaultKind.DOUBLE_FREE):
+        return _describe_free(kind, record.fault_address)
     return "trap", f"'{site.text}' ended the kernel", None
+
+
+def _waiting(scene: Scene) -> str:
+    """Which warps wait where: ``warps 0 to 3 at 'bar.sync' in line 12``."""
+    at: dict[int, list[int]] = {}
+    for site, warp in scene.waits:
+        at.setdefault(site, []).append(warp)
+    parts = []
+    for number, warps in at.items():
+        place = scene.sites[number]
+        whole = len(warps) > 2 and warps[-1] - warps[0] == len(warps) - 1
+        names = f"{warps[0]} to {warps[-1]}" if whole else ", ".join(map(str, warps))
+        parts.append(f"warp{'s' if len(warps) > 1 else ''} {names} at '{place.text}' in line {place.line}")
+    return "; ".join(parts)
+
+
+def _describe_free(kind: FaultKind, address: int) -> tuple[str, str, str | None]:
+    if kind is FaultKind.DOUBLE_FREE:
+        return "double-free", f"'free' of {address:#x}, which has been freed already", None
+    return "bad-free", f"'free' of {address:#x}, which 'malloc' has not given", None
 
 
 def _describe_access(kind: FaultKind, address: int, site: Site, scene: Scene) -> tuple[str, str, str | None]:

@@ -18,6 +18,7 @@ from teenycli.devices.cpu.program import (
     Inst,
     Program,
     Step,
+    Transfer,
     cells_read,
     cells_written,
     registers_in,
@@ -30,7 +31,7 @@ _VARYING_SPECIALS = frozenset(
     {"%tid", "%laneid", "%lanemask_eq", "%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge"}
 )
 #: Instructions whose results differ between lanes whatever their operands, and such as give all lanes the same.
-_VARYING = frozenset({"atom", "shfl", "match", "alloca", "elect"})
+_VARYING = frozenset({"atom", "shfl", "match", "alloca", "elect", "call", "mbarrier"})
 _UNIFORM = frozenset({"vote", "activemask", "redux"})
 
 
@@ -222,6 +223,8 @@ def _mark_spins(flow: Flow) -> None:
 def _watches(inst: Inst) -> bool:
     """Whether an instruction may see what another thread has just written."""
     mods = inst.op.mods
+    if inst.op.opcode == "mbarrier":
+        return "test_wait" in mods or "try_wait" in mods
     if inst.op.opcode == "atom":
         return mods.get("op") in ("cas", "exch")
     return inst.op.opcode == "ld" and mods.get("sem") in ("volatile", "relaxed", "acquire")
@@ -231,7 +234,7 @@ def _watches(inst: Inst) -> bool:
 
 
 def _steps(block: Block) -> list[Step]:
-    if block.last is not None and block.kind in ("branch", "switch", "suspend", "trap"):
+    if block.last is not None and block.kind in ("branch", "switch", "dispatch", "suspend", "trap"):
         return [*block.steps, block.last]
     return block.steps
 
@@ -311,15 +314,20 @@ class _Uniformity:
             for block in self.flow.blocks:
                 for step in _steps(block):
                     changed |= self._step(step, block)
-                if block.kind in ("branch", "switch") and block not in self.done and self._varies(block):
+                if (
+                    block.kind in ("branch", "switch", "dispatch", "return")
+                    and block not in self.done
+                    and self._varies(block)
+                ):
                     self.done.add(block)
                     self._diverge(block)
                     changed = True
 
     def _varies(self, block: Block) -> bool:
         inst = block.last
-        assert inst is not None
-        reads = cells_read(inst) if block.kind == "switch" else [inst.scope.cell(inst.guard)]  # type: ignore[arg-type]
+        if inst is None:  # a return: lanes may have come from different calls
+            return True
+        reads = cells_read(inst) if block.kind != "branch" else [inst.scope.cell(inst.guard)]  # type: ignore[arg-type]
         return any(not self.flow.is_uniform(cell) for cell in reads)
 
     def _step(self, step: Step, block: Block) -> bool:
@@ -340,7 +348,7 @@ class _Uniformity:
         if any(not self.flow.is_uniform(cell) for cell in cells_read(step)):
             return isinstance(step, Handover) or step.guard is not None or not self._is_collective(step)
         if isinstance(step, Handover):
-            return any(not isinstance(m.source, Reg) for m in step.moves)
+            return isinstance(step, Transfer) or any(not isinstance(m.source, Reg) for m in step.moves)
         op = step.op
         if op.opcode in _VARYING or any(
             special.name in _VARYING_SPECIALS for operand in op.operands for special in specials_in(operand)

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from teenycli.devices.cpu import ops
 from teenycli.devices.cpu.build import compile_text, machine
+from teenycli.devices.cpu.builder import build_program
 from teenycli.devices.cpu.control import Control
 from teenycli.devices.cpu.driver import driver
 from teenycli.devices.cpu.flow import Flow, analyse
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.ops.warp import WARP_WIDE
-from teenycli.devices.cpu.program import Handover, Inst, Program, Site, spelled
+from teenycli.devices.cpu.program import HEAP, Handover, Inst, Program, Site, spelled
 from teenycli.devices.cpu.registry import supports
 from teenycli.devices.cpu.unsupported import unsupported
 from teenycli.devices.cpu.value import Unit
@@ -28,19 +29,22 @@ class Image:
     code: bytes
     width: int
     suspends: bool
+    heap: bool
+    spins: bool
     frame_size: int
     local_size: int
     shared_static: int
     dynamic_offset: int
     param_bytes: int
     variables: dict[str, int]
+    functions: dict[str, int]
     sites: tuple[Site, ...]
 
 
 def prepare(module: Module, entry: Function, sm: int) -> Program:
     """The program of an entry, each of its instructions known to be supported."""
     ops.load()
-    return Program(module, entry, sm)
+    return build_program(module, entry, sm)
 
 
 def build(program: Program) -> Image:
@@ -51,6 +55,9 @@ def build(program: Program) -> Image:
     unit = Unit(32 if _needs_warps(flow) else here.group, here.group, masked=here.masked)
     x = Lowering(program, flow, unit)
     warp = Control(x).function()
+    heap = not HEAP.isdisjoint(program.services)
+    if heap:  # the table of addresses changes while the kernel runs
+        warp = warp.replace(", !invariant.load !2", "")
     frame_size = x.frame_size if x.suspends or x.in_frame else 0
     run = driver(unit, suspends=x.suspends, frame_size=frame_size)
     code = compile_text(unit, f"{warp}\n{run}", warp.count("\n"))
@@ -58,12 +65,15 @@ def build(program: Program) -> Image:
         code,
         unit.width,
         x.suspends,
+        heap,
+        any(block.spins for block in flow.blocks),
         frame_size,
         program.local_size,
         program.shared_static,
         program.dynamic_offset,
         program.param_bytes,
         {variable.name: number for number, variable in program.variables.items()},
+        program.functions,
         tuple(program.sites),
     )
 

@@ -14,6 +14,10 @@ OFFSET_MASK = (1 << ID_SHIFT) - 1
 
 #: Ids of the windows. Id 0 is never mapped: an address below 2**40 is a null pointer, or near one.
 SHARED_ID, LOCAL_ID, PARAM_ID = 1, 2, 3
+#: In an address of shared memory, where the rank in the cluster stands, plus one; 0 is the CTA's own memory.
+RANK_SHIFT = 24
+#: Id in the addresses of functions, which no access may use.
+FUNCTION_ID = 4
 #: First id of a kernel's ``.global`` and ``.const`` variables.
 FIRST_VARIABLE = 16
 #: First id of a buffer; what lies between is for variables.
@@ -33,6 +37,12 @@ class FaultKind(IntEnum):
     BARRIER = 7
     BRANCH = 8
     ASSERT = 9
+    BAD_FREE = 10
+    DOUBLE_FREE = 11
+    BAD_CALL = 12
+    RECURSION = 13
+    STACK = 14
+    MBARRIER = 15
 
 
 class Entry(ctypes.Structure):
@@ -47,7 +57,11 @@ class Entry(ctypes.Structure):
 
 
 class Launch(ctypes.Structure):
-    """One launch, shared by all threads of the pool."""
+    """One launch, shared by all threads of the pool.
+
+    ``patience`` is the number of passes over a CTA's warps after which another CTA may run, 0 for no end.
+    ``workspace`` is the address of memory for the grid's own barrier, in halves; 0 unless the launch is cooperative.
+    """
 
     _fields_ = (
         ("next", ctypes.c_int64),
@@ -68,6 +82,12 @@ class Launch(ctypes.Structure):
         ("fault_thread", ctypes.c_int32),
         ("fault_address", ctypes.c_uint64),
         ("fault_waits", ctypes.c_uint64),
+        ("service", ctypes.c_uint64),
+        ("cluster", ctypes.c_int32 * 3),
+        ("cluster_size", ctypes.c_int32),
+        ("patience", ctypes.c_int32),
+        ("workspace_low", ctypes.c_uint32),
+        ("workspace_high", ctypes.c_uint32),
     )
 
 
@@ -84,8 +104,17 @@ class Barrier(ctypes.Structure):
     )
 
 
+#: The barrier of the whole cluster, after a CTA's own sixteen.
+CLUSTER_BARRIER = 16
+
+
 class Context(ctypes.Structure):
-    """A resident CTA: its windows, its place in the grid, its warps' frames and barriers."""
+    """A resident CTA: its windows, its place in the grid, its warps' frames and barriers.
+
+    ``busy`` says whether it is under way (see :class:`Progress`), ``alive`` counts its lanes that are, ``verdict`` is
+    a fault that a service of the host has found. ``peers`` point to the shared memory of each CTA of the cluster;
+    ``cluster_open`` lets the lanes pass that wait for the cluster.
+    """
 
     _fields_ = (
         ("table", ctypes.c_uint64),
@@ -102,8 +131,11 @@ class Context(ctypes.Structure):
         ("alive", ctypes.c_int32),
         ("busy", ctypes.c_int32),
         ("dead", ctypes.c_int32),
-        ("pad", ctypes.c_int32),
-        ("barriers", Barrier * 16),
+        ("verdict", ctypes.c_int32),
+        ("peers", ctypes.c_uint64),
+        ("peer_count", ctypes.c_int32),
+        ("cluster_open", ctypes.c_int32),
+        ("barriers", Barrier * (CLUSTER_BARRIER + 1)),
     )
 
 
@@ -136,6 +168,23 @@ class WarpState(IntEnum):
     READY = 1
     WAITING = 2
     DONE = 3
+
+
+class Progress(IntEnum):
+    """``Context.busy``: nothing under way, a CTA that was interrupted, one that has been given and has not begun."""
+
+    IDLE = 0
+    UNDER_WAY = 1
+    GIVEN = 2
+
+
+class Outcome(IntEnum):
+    """What ``teeny_run`` returns: no CTA left, patience ended, the launch ended, all wait for the cluster."""
+
+    FINISHED = 0
+    PAUSED = 1
+    STOPPED = 2
+    WAITING = 3
 
 
 #: What a warp function returns.

@@ -29,7 +29,7 @@ from teenycli.devices.cpu.value import (
     integer,
     single_bits,
 )
-from teenycli.ptx.code import Operand, Reg, Special, Symbol, Vec
+from teenycli.ptx.code import Mem, Operand, Reg, Special, Symbol, Vec
 from teenycli.ptx.model import Float, Int, Variable
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ class Lowering:
         self.unit = unit
         self.w = Writer(unit)
         self.suspends = any(block.kind == "suspend" or block.spins for block in flow.blocks)
-        self.scheduled = bool(flow.divergent) or self.suspends
+        parts = any(block.kind in ("switch", "dispatch", "return") for block in flow.blocks)
+        self.scheduled = bool(flow.divergent) or self.suspends or parts
         self.in_frame = len(flow.blocks) > SSA_BLOCKS
         self.raw = raw_cells(flow)
         self.env: dict[Cell, Value] = {}
@@ -168,12 +169,12 @@ class Lowering:
 
     def store(self, cell: Cell, value: Value) -> None:
         """Write a cell for the lanes the instruction acts for; others keep what they hold where that matters."""
+        if value.raw and cell not in self.raw:  # before the blends: what other lanes hold stays as it is
+            value = self.w.canonical(value)
         if self.guard is not None:
             value = self._blend(self.guard, value, self.load(cell))
         if self.flow.must_merge(cell, self.block):
             value = self._blend(Value("i1", self.mask, False), value, self.load(cell))
-        if value.raw and cell not in self.raw:
-            value = self.w.canonical(value)
         if self.flow.is_uniform(cell):
             value = self.w.first(value)
         self.env[cell] = value
@@ -212,6 +213,8 @@ class Lowering:
             return self._as_type(special(self, operand), type)
         if isinstance(operand, Symbol):
             return self.address_of(operand, type)
+        if isinstance(operand, Mem):  # the address of what lies in a frame
+            return self.w.add(self.read(operand.base, type), integer(type, operand.offset))  # type: ignore[arg-type]
         raise AssertionError(operand)
 
     def read_cell(self, cell: Cell, type: str, *, negated: bool = False) -> Value:
@@ -323,10 +326,11 @@ class Lowering:
         assert self.inst is not None
         return self.inst.site
 
-    def fault(self, kind: FaultKind, lane: str = "0", address: str = "0") -> None:
-        """Report a fault and leave the warp. Ends the LLVM block."""
+    def fault(self, kind: FaultKind | str, lane: str = "0", address: str = "0") -> None:
+        """Report a fault, its kind known or an i32, and leave the warp. Ends the LLVM block."""
         self.unit.helpers.setdefault("fault", native.FAULT)
-        self.w.line(f"call void @teeny.fault(ptr %ctx, i32 {int(kind)}, i32 {self.site()}, i64 {address}, i32 {lane})")
+        number = kind if isinstance(kind, str) else int(kind)
+        self.w.line(f"call void @teeny.fault(ptr %ctx, i32 {number}, i32 {self.site()}, i64 {address}, i32 {lane})")
         self.w.jump("dead")
 
     def check_dead(self) -> None:

@@ -63,9 +63,17 @@ class AddressSpace:
         buffer.data = None
         self.rows[buffer.number] = 0
 
-    def table(self) -> npt.NDArray[np.uint64]:
-        """A copy of the table, for the windows of one CTA to be put in."""
-        return self.rows[: self.end].copy()
+    def renew(self, number: int, size: int) -> None:
+        """Use the id of a freed buffer once more: for blocks of a kernel's heap, when it has run out of ids."""
+        buffer = self.buffers[number]
+        buffer.data, buffer.nbytes = aligned_bytes(size), size
+        self.rows[number] = (buffer.data.ctypes.data, size, size, 0)
+
+    def table(self, spare: int = 0) -> npt.NDArray[np.uint64]:
+        """A copy of the table, for the windows of one CTA to be put in, with ``spare`` empty rows."""
+        table = np.zeros((self.end + spare, _COLUMNS), np.uint64)
+        table[: self.end] = self.rows[: self.end]
+        return table
 
 
 _COLUMNS = len(Entry._fields_)

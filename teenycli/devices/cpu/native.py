@@ -13,6 +13,8 @@ from teenycli.devices.cpu.layout import (
     ID_SHIFT,
     LOCAL_ID,
     OFFSET_MASK,
+    RANK_SHIFT,
+    SHARED_ID,
     Context,
     Entry,
     FaultKind,
@@ -138,18 +140,53 @@ entry:{find}
   %low = sub i64 %span, 1
   %rest = and i64 %address, %low
   %odd = icmp ne i64 %rest, 0
-  %wrong = or i1 %bad, %odd
-  br i1 %wrong, label %fault, label %fine
+  %wrongly = or i1 %bad, %odd
+  br i1 %wrongly, label %fault, label %fine
 fine:
   %host = add i64 %base, %off
   ret i64 %host
 fault:
+{_peer(space.removesuffix(".store"))}
+wrong:
   %kind = select i1 %bad, i32 {int(FaultKind.ACCESS)}, i32 {int(FaultKind.MISALIGNED)}
   %full = or i64 %address, {tag}
   call void @teeny.fault(ptr %ctx, i32 %kind, i32 %site, i64 %full, i32 %lane)
   ret i64 0
 }}
 """
+
+
+def _peer(space: str) -> str:
+    """Text that tries an address past the own shared memory as one of another CTA of the cluster."""
+    if space == "local":
+        return "  br label %wrong"
+    ours = f"icmp eq i64 %id, {SHARED_ID}" if space == "generic" else "icmp eq i64 0, 0"
+    return f"""
+  %ours = {ours}
+  %rank = lshr i64 %off, {RANK_SHIFT}
+  %index = sub i64 %rank, 1
+  %pcp = getelementptr i8, ptr %ctx, i64 {_at("ctx", "peer_count")}
+  %pc32 = load i32, ptr %pcp
+  %pc = zext i32 %pc32 to i64
+  %there = icmp ult i64 %index, %pc
+  %peered = and i1 %there, %ours
+  br i1 %peered, label %peer, label %wrong
+peer:
+  %psp = getelementptr i8, ptr %ctx, i64 {_at("ctx", "peers")}
+  %peers = load ptr, ptr %psp
+  %pp = getelementptr i64, ptr %peers, i64 %index
+  %pbase = load i64, ptr %pp
+  %poff = and i64 %off, {(1 << RANK_SHIFT) - 1}
+  %pend = add i64 %poff, %span
+  %szp = getelementptr i8, ptr %ctx, i64 {_at("ctx", "shared_size")}
+  %ssize = load i64, ptr %szp
+  %pin = icmp ule i64 %pend, %ssize
+  %even = xor i1 %odd, true
+  %pgood = and i1 %pin, %even
+  br i1 %pgood, label %far, label %wrong
+far:
+  %phost = add i64 %pbase, %poff
+  ret i64 %phost"""
 
 
 def _private(prefix: str) -> str:

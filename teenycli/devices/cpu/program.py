@@ -1,27 +1,39 @@
-"""From resolved code to one control-flow graph: calls inlined, registers made cells, variables given places.
+"""A kernel as one control-flow graph: blocks of instructions, registers made cells, variables given places.
 
-A :class:`Program` holds the blocks of an entry and of every function it reaches. A *cell* is one scalar register of
-one inlined instance; it is the unit that ``flow`` reasons about and that ``lower`` gives storage.
+A :class:`Program` holds the blocks of an entry and of every function it reaches (``builder`` makes them). A *cell* is
+one scalar register of one instance of a function; it is the unit that ``flow`` reasons about and that ``lower`` gives
+storage. A function that is called for real is a :class:`Routine`: one instance, entered with a frame on the lane's
+stack.
 
 May import ``ptx`` and ``errors``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from teenycli.devices.cpu.layout import FIRST_BUFFER, FIRST_VARIABLE, ID_SHIFT, LOCAL_ID, PARAM_ID, SHARED_ID
+from teenycli.devices.cpu.layout import (
+    FIRST_BUFFER,
+    FIRST_VARIABLE,
+    FUNCTION_ID,
+    ID_SHIFT,
+    LOCAL_ID,
+    PARAM_ID,
+    SHARED_ID,
+)
 from teenycli.devices.cpu.unsupported import place_of, unsupported
 from teenycli.errors import Place
-from teenycli.ptx import code_of
-from teenycli.ptx.code import Code, Mem, Op, Operand, Pair, Reg, Register, Special, Symbol, Table, Vec
+from teenycli.ptx.code import Code, Mem, Op, Operand, Pair, Reg, Register, Special, Symbol, Vec
 from teenycli.ptx.isa import Role
 from teenycli.ptx.layout import layout, layout_size
 from teenycli.ptx.model import Function, Init, Module, Space, SymbolInit, Variable
 
-#: Most instructions a kernel may have after inlining.
-INLINE_LIMIT = 400_000
+#: Bytes of a lane's stack for frames of routines, and of another for ``alloca``.
+STACK_BYTES = 1 << 16
+#: Bytes at the start of a frame: where to return to.
+FRAME_HEAD = 16
 
 
 @dataclass(eq=False, slots=True)
@@ -35,10 +47,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where a variable lies: a window or a variable's own id, and the offset in it."""
+    """Where a variable lies: a window or a variable's own id, and the offset in it; from the frame when ``framed``."""
 
     id: int
     offset: int
+    framed: bool = False
 
     @property
     def address(self) -> int:
@@ -48,10 +61,12 @@ class Placed:
 class Scope:
     """One inlined instance of a function: its registers' cells and its variables' places."""
 
-    def __init__(self, program: Program, code: Code) -> None:
+    def __init__(self, program: Program, code: Code, routine: Routine | None = None) -> None:
         self.program = program
         self.code = code
-        self.cells: dict[tuple[Register, str | None], Cell] = {}
+        #: The routine that this is, or is inlined in.
+        self.routine = routine
+        self.cells: dict[tuple[Register, str | None], Cell] = dict(program.common)
         self.formals: dict[int, tuple[Scope, Variable]] = {}
         self.places: dict[int, Placed] = {}
         #: CC.CF, the carry flag.
@@ -72,7 +87,7 @@ class Scope:
             return scope.place(actual)
         found = self.places.get(id(variable))
         if found is None:
-            found = self.places[id(variable)] = self.program.allocate(variable)
+            found = self.places[id(variable)] = self.program.allocate(variable, self.routine)
         return found
 
 
@@ -105,13 +120,63 @@ class Handover:
     moves: tuple[Move, ...]
 
 
+@dataclass(eq=False, slots=True)
+class Routine:
+    """A function that is called for real. Frames of ``size`` bytes hold its parameters, results, variables, and
+    cells that a call of its own must keep. ``returns_to`` are the blocks it may go back to, by number."""
+
+    function: Function
+    #: A call of it, for what is done at its start and end.
+    first: Inst
+    start: Block = field(default_factory=lambda: Block())
+    end: Block = field(default_factory=lambda: Block())
+    size: int = FRAME_HEAD
+    scope: Scope | None = None
+    returns: list[int] = field(default_factory=list)
+    params: list[int] = field(default_factory=list)
+    returns_to: list[Block] = field(default_factory=list)
+
+    def reserve(self, size: int, align: int) -> int:
+        """Room in the frame; its offset."""
+        start = -(-self.size // align) * align
+        self.size = start + size
+        return start
+
+    @property
+    def frame(self) -> int:
+        """Bytes from one frame to the next."""
+        return -(-self.size // 16) * 16
+
+
+@dataclass(eq=False, slots=True)
+class RealCall:
+    """A call of one of ``targets``, from ``caller`` (None: code that is entered once). ``saved`` are cells that the
+    call may change, with their places in the caller's frame; ``block`` makes the call, ``after`` is returned to."""
+
+    inst: Inst
+    caller: Routine | None
+    block: Block
+    after: Block
+    targets: list[Routine] = field(default_factory=list)
+    saved: list[tuple[Cell, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Transfer(Handover):
+    """One end of a real call: ``routine`` is entered, or ``call`` left; or, of no call, a return begins."""
+
+    call: RealCall | None = None
+    routine: Routine | None = None
+
+
 Step = Inst | Handover
 
 
 @dataclass(eq=False, slots=True)
 class Block:
     """A basic block. ``kind`` says how it ends: ``jump``, ``branch`` (taken, fall-through), ``switch``, ``exit``,
-    ``suspend`` (on ``last``, then goes on to its target) or ``trap``."""
+    ``suspend`` (on ``last``, then goes on to its target), ``dispatch`` (an indirect call), ``return`` (of a routine) or
+    ``trap``."""
 
     steps: list[Step] = field(default_factory=list)
     kind: str = ""
@@ -120,6 +185,8 @@ class Block:
     index: int = -1
     #: Whether it ends in a back edge of a loop that may wait for another thread.
     spins: bool = False
+    #: The routine that it enters, for a call.
+    enters: Routine | None = None
 
     @property
     def is_bare_exit(self) -> bool:
@@ -137,6 +204,10 @@ class Site:
     text: str
 
 
+#: Functions without a body that the host stands in for, by the number that ``services`` knows them by.
+SERVICES = {"vprintf": 0, "malloc": 1, "free": 2, "__assertfail": 3}
+HEAP = frozenset({"malloc", "free"})
+
 #: Instructions at which a warp stops until others have come.
 SUSPENDING = frozenset({"bar", "barrier"})
 _NOT_WAITING = frozenset({"arrive", "warp"})
@@ -144,7 +215,7 @@ _ENDING = frozenset({"ret", "exit", "trap", "brx", "call"})
 
 
 def suspends(op: Op) -> bool:
-    return op.opcode in SUSPENDING and not _NOT_WAITING & set(op.mods.values()) and "cluster" not in op.mods.values()
+    return op.opcode in SUSPENDING and not _NOT_WAITING & set(op.mods.values())
 
 
 class Program:
@@ -156,6 +227,14 @@ class Program:
     def __init__(self, module: Module, entry: Function, sm: int) -> None:
         self.module = module
         self.entry = entry
+        #: Every lane's frame (an offset in its stack), depth of calls, end of what ``alloca`` gave, and return.
+        self.frame, self.depth, self.top, self.back = (
+            Register(name, type) for name, type in (("frame", "b64"), ("depth", "b32"), ("top", "b64"), ("back", "b32"))
+        )
+        self.common: dict[tuple[Register, str | None], Cell] = {
+            (r, None): Cell(r.name, r.type) for r in (self.frame, self.depth, self.top, self.back)
+        }
+        self.functions: dict[str, int] = {}
         self.shared_static = 0
         self.local_size = 0
         self.variables: dict[int, Variable] = {}
@@ -167,34 +246,70 @@ class Program:
         self.blocks: list[Block] = []
         self.reached: list[Function] = []
         self.count = 0
-        self._exit = Block(kind="exit")
+        #: Names of :data:`SERVICES` that are called.
+        self.services: set[str] = set()
+        self.exit = Block(kind="exit")
+        self.start = Block()
         self._shared: dict[int, Placed] = {}
-        self._extern_shared: set[int] = set()
-        builder = _Builder(self)
-        self.start = builder.build(entry)
-        self._place_initialised()
-        self.dynamic_offset = (self.shared_static + 127) // 128 * 128 if self.shared_static else 0
+
+    @property
+    def dynamic_offset(self) -> int:
+        """Where dynamic shared memory begins, once every variable has its place."""
+        return (self.shared_static + 127) // 128 * 128 if self.shared_static else 0
+
+    def common_cell(self, register: Register) -> Cell:
+        return self.common[register, None]
 
     # --- variables -------------------------------------------------------------------------------------------
 
-    def allocate(self, variable: Variable) -> Placed:
+    def allocate(self, variable: Variable, routine: Routine | None) -> Placed:
         """Give a variable its place, once per module, CTA or instance as its space has it."""
         if variable.space is Space.SHARED:
             return self._place_shared(variable)
         if variable.space is Space.PARAM and id(variable) in self.params:
             return Placed(PARAM_ID, self.params[id(variable)])
         if variable.space in (Space.LOCAL, Space.PARAM):
-            start = -(-self.local_size // variable.align) * variable.align
-            self.local_size = start + variable.size
-            return Placed(LOCAL_ID, start)
+            if routine is not None:
+                return self.framed(routine.reserve(variable.size, variable.align))
+            return Placed(LOCAL_ID, self.reserve(variable.size, variable.align))
         return self.symbol(variable)
 
-    def _place_initialised(self) -> None:
-        """Give ids to variables that only initialisers name."""
+    def reserve(self, size: int, align: int) -> int:
+        """Room in each lane's local memory; its offset."""
+        start = -(-self.local_size // align) * align
+        self.local_size = start + size
+        return start
+
+    def framed(self, offset: int) -> Placed:
+        """A place in the frame of a routine."""
+        return Placed(LOCAL_ID, self.stack + offset, framed=True)
+
+    @cached_property
+    def stack(self) -> int:
+        """Where the frames of routines lie in a lane's local memory."""
+        return self.reserve(STACK_BYTES, 16)
+
+    @cached_property
+    def alloca_stack(self) -> int:
+        """Where ``alloca`` takes memory from."""
+        return self.reserve(STACK_BYTES, 16)
+
+    def function_address(self, function: Function) -> int:
+        """The address of a function: a number that only an indirect call understands."""
+        name = self.module.aliases.get(function.name, function.name)
+        return self.functions.setdefault(name, FUNCTION_ID << ID_SHIFT | 16 * (len(self.functions) + 1))
+
+    def place_initialised(self) -> None:
+        """Give ids to variables, and addresses to functions, that only initialisers name."""
         named = {v.name: v for v in self.module.variables}
+        functions = {f.name: f for f in self.module.functions}
         pending = list(self.variables.values())
         while pending:
-            fresh = [n for n in _symbols_in(pending.pop().init) if n in named and n not in self.symbols]
+            names = list(_symbols_in(pending.pop().init))
+            for name in names:
+                if name in functions:
+                    self.function_address(functions[name])
+            fresh = [n for n in names if n in named and n not in self.symbols]
             places = [self.symbol(named[n]) for n in fresh if named[n].space in (Space.GLOBAL, Space.CONST)]
             pending += [self.variables[place.id] for place in places]
 
@@ -250,7 +365,11 @@ class Program:
             files = self.module.files
             name = code.files.get(op.loc[0]) or files.get(op.loc[0]) or f"file {op.loc[0]}"
             source = (name, op.loc[1], op.loc[2])
-        self.sites.append(Site(op.at.line, op.at.column, source, code.function.name, spelled(op)))
+        text = spelled(op)
+        if op.call is not None:
+            callee = op.call.target
+            text += f" {callee.name if isinstance(callee, Function) else callee.register.name}"
+        self.sites.append(Site(op.at.line, op.at.column, source, code.function.name, text))
         return len(self.sites) - 1
 
 
@@ -269,165 +388,6 @@ DYNAMIC = 1 << 32
 def spelled(op: Op) -> str:
     """Opcode and modifiers, as the table's form orders them."""
     return ".".join((op.opcode, *(op.mods[slot.name] for slot in op.form.modifiers if slot.name in op.mods)))
-
-
-class _Builder:
-    """Cuts bodies into blocks and inlines calls."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.module = program.module
-        self.current = Block()
-        self.stack: list[str] = []
-
-    def build(self, entry: Function) -> Block:
-        start = self.current
-        code = code_of(self.module, entry)
-        self._body(code, Scope(self.program, code), self.program._exit)
-        return start
-
-    def _body(self, code: Code, scope: Scope, end: Block) -> None:
-        """Append the blocks of one instance; every ``ret`` goes to ``end``."""
-        function = code.function
-        if function not in self.program.reached:
-            self.program.reached.append(function)
-        self.program.count += len(code.ops)
-        if self.program.count > INLINE_LIMIT:
-            raise unsupported(self.module, f"more than {INLINE_LIMIT} instructions once calls are inlined", None)
-        self.stack.append(function.name)
-        at: dict[int, list[str]] = {}
-        for name, index in code.labels.items():
-            at.setdefault(index, []).append(name)
-        blocks: dict[str, Block] = {name: Block() for name in code.labels}
-        for index, op in enumerate(code.ops):
-            for name in at.get(index, ()):
-                self._continue(blocks[name])
-            self._op(op, code, scope, blocks, end)
-        for name in at.get(len(code.ops), ()):
-            self._continue(blocks[name])
-        self._finish("jump", None, [end])
-        self.stack.pop()
-
-    def _finish(self, kind: str, last: Inst | None, targets: list[Block]) -> None:
-        if not self.current.kind:
-            self.current.kind, self.current.last, self.current.targets = kind, last, targets
-
-    def _continue(self, block: Block) -> None:
-        """Fall into ``block`` and go on there."""
-        if self.current is not block:
-            self._finish("jump", None, [block])
-        self.current = block
-
-    def _op(self, op: Op, code: Code, scope: Scope, blocks: Mapping[str, Block], end: Block) -> None:
-        inst = Inst(op, scope, op.guard, self.program.site(op, code))
-        for operand in op.operands:
-            # Where dynamic shared memory begins, and what initialisers name, depends on every variable: places now.
-            for variable in variables_in(operand):
-                scope.place(variable)
-        if op.opcode == "bra":
-            label = op.operands[0]
-            target = blocks[label.name]  # type: ignore[union-attr]
-            if inst.guard is None:
-                self._finish("jump", inst, [target])
-                self.current = Block()
-            else:
-                after = Block()
-                self._finish("branch", inst, [target, after])
-                self.current = after
-        elif op.opcode in _ENDING or suspends(op):
-            self._ending(inst, blocks, end)
-        else:
-            self.current.steps.append(inst)
-
-    def _ending(self, inst: Inst, blocks: Mapping[str, Block], end: Block) -> None:
-        """An instruction that ends a block; a guard on it becomes a branch around it."""
-        after = Block()
-        opcode = inst.op.opcode
-        if inst.guard is not None:
-            leaves = {"ret": end, "exit": self.program._exit}.get(opcode)
-            body = leaves or Block()
-            self._finish("branch", inst, [body, after])
-            self.current = after if leaves else body
-            if leaves:
-                return
-            inst = replace(inst, guard=None)
-        if opcode == "ret":
-            self._finish("jump", inst, [end])
-        elif opcode == "exit":
-            self._finish("jump", inst, [self.program._exit])
-        elif opcode == "trap":
-            self._finish("trap", inst, [])
-        elif opcode == "brx":
-            table = inst.op.operands[1]
-            assert isinstance(table, Table)
-            self._finish("switch", inst, [blocks[label.name] for label in table.labels])
-        elif opcode == "call":
-            self._call(inst, after)
-        else:
-            self._finish("suspend", inst, [after])
-            if any(destinations(inst.op)):
-                after.steps.append(inst)
-        self._continue(after)
-
-    # --- calls -----------------------------------------------------------------------------------------------
-
-    def _call(self, inst: Inst, after: Block) -> None:
-        call = inst.op.call
-        assert call is not None
-        if isinstance(call.target, Reg):
-            raise unsupported(self.module, "an indirect call", inst.op)
-        function = self._definition(call.target)
-        if function.body is None:
-            if function.name == "__assertfail":
-                self._finish("trap", inst, [])
-                return
-            raise unsupported(self.module, f"a call of '{function.name}', which has no body here,", inst.op)
-        if function.name in self.stack:
-            raise unsupported(self.module, f"recursion ('{function.name}' reaches itself)", inst.op)
-        code = code_of(self.module, function)
-        scope = Scope(self.program, code)
-        registers = {r.name: r for r in code.registers}
-        moves = self._link(inst, scope, registers, function.params, call.args, incoming=True)
-        results = self._link(inst, scope, registers, function.returns, call.returns, incoming=False)
-        if moves:
-            self.current.steps.append(Handover(inst, moves))
-        end = Block()
-        self._body(code, scope, end)
-        self.current = end
-        if results:
-            self.current.steps.append(Handover(inst, results))
-        self._continue(after)
-
-    def _definition(self, function: Function) -> Function:
-        name = self.module.aliases.get(function.name, function.name)
-        return next((f for f in self.module.functions if f.name == name and f.body is not None), function)
-
-    def _link(
-        self,
-        inst: Inst,
-        scope: Scope,
-        registers: Mapping[str, Register],
-        formals: tuple[Variable, ...],
-        actuals: tuple[Operand, ...],
-        *,
-        incoming: bool,
-    ) -> tuple[Move, ...]:
-        """Tie a call's arguments or results to the function's own: a ``.param`` variable becomes the caller's."""
-        moves = []
-        for formal, actual in zip(formals, actuals, strict=False):
-            if isinstance(actual, Symbol) and isinstance(actual.target, Variable) and formal.space is Space.PARAM:
-                scope.formals[id(formal)] = (inst.scope, actual.target)
-                continue
-            inner: Reg | Placed = scope.place(formal) if formal.space is Space.PARAM else Reg(registers[formal.name])
-            outer: Operand | Placed = actual
-            if isinstance(actual, Symbol) and isinstance(actual.target, Variable):
-                outer = inst.scope.place(actual.target)
-            if incoming:
-                moves.append(Move(inner, scope, outer, inst.scope, formal.type))
-            else:
-                assert isinstance(outer, (Reg, Placed))
-                moves.append(Move(outer, inst.scope, inner, scope, formal.type))
-        return tuple(moves)
 
 
 # --- what an instruction reads and writes --------------------------------------------------------------------------
@@ -481,27 +441,65 @@ _CARRY_IN = frozenset({"addc", "subc", "madc"})
 
 
 def cells_written(step: Step) -> list[Cell]:
+    if isinstance(step, Transfer):
+        return _transfer_cells(step, written=True)
     if isinstance(step, Handover):
         return [m.target_scope.cell(m.target) for m in step.moves if isinstance(m.target, Reg)]
     cells = []
     for operand, written in zip(step.op.operands, destinations(step.op), strict=True):
         if written:
             cells += [step.scope.cell(reg) for reg in registers_in(operand)]
+    if step.op.call is not None:
+        cells += _call_cells(step, step.op.call.returns)
     if "cc" in step.op.mods:
         cells.append(step.scope.carry)
+    if step.op.opcode in ("alloca", "stackrestore"):
+        cells.append(step.scope.program.common_cell(step.scope.program.top))
     return cells
 
 
 def cells_read(step: Step) -> list[Cell]:
     """Cells an instruction reads, its guard's among them."""
+    if isinstance(step, Transfer):
+        return _transfer_cells(step, written=False)
     if isinstance(step, Handover):
-        return [m.source_scope.cell(m.source) for m in step.moves if isinstance(m.source, Reg)]
+        read = [m.source_scope.cell(m.source) for m in step.moves if isinstance(m.source, Reg)]
+        places = [m.source for m in step.moves] + [m.target for m in step.moves]
+        if any(isinstance(place, Placed) and place.framed for place in places):
+            program = step.inst.scope.program
+            read.append(program.common_cell(program.frame))
+        return read
     cells = []
     for operand, written in zip(step.op.operands, destinations(step.op), strict=True):
         if not written:
             cells += [step.scope.cell(reg) for reg in registers_in(operand)]
     if step.guard is not None:
         cells.append(step.scope.cell(step.guard))
+    if step.op.call is not None:
+        cells += _call_cells(step, step.op.call.args)
+        if isinstance(step.op.call.target, Reg):
+            cells.append(step.scope.cell(step.op.call.target))
+        cells.append(step.scope.program.common_cell(step.scope.program.frame))
+    if step.op.opcode in ("alloca", "stacksave"):
+        cells.append(step.scope.program.common_cell(step.scope.program.top))
     if step.op.opcode in _CARRY_IN:
         cells.append(step.scope.carry)
     return cells
+
+
+def _call_cells(inst: Inst, operands: tuple[Operand, ...]) -> list[Cell]:
+    return [inst.scope.cell(reg) for operand in operands for reg in registers_in(operand)]
+
+
+def _transfer_cells(step: Transfer, *, written: bool) -> list[Cell]:
+    """What a real call writes or reads at one end."""
+    program, call = step.inst.scope.program, step.call
+    frame, depth = program.common_cell(program.frame), program.common_cell(program.depth)
+    if call is None:
+        return [program.common_cell(program.back)] if written else [frame]
+    saved = [cell for cell, _ in call.saved]
+    inst = call.inst
+    assert inst.op.call is not None
+    if step.routine is not None:
+        return [frame, depth] if written else [frame, depth, *_call_cells(inst, inst.op.call.args), *saved]
+    return [frame, depth, *_call_cells(inst, inst.op.call.returns), *saved] if written else [frame, depth]

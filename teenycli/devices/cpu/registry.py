@@ -8,13 +8,13 @@ May import ``ptx.model``, ``ptx.isa``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from teenycli.ptx.code import Op
-from teenycli.ptx.isa import Form
+from teenycli.ptx.isa import Form, forms_of, rows
 
 if TYPE_CHECKING:
     from teenycli.devices.cpu.lower import Lowering
@@ -86,6 +86,12 @@ def supports(op: Op) -> bool:
 def supports_form(form: Form) -> bool:
     """Whether the device has every instruction of a form of the table, whatever its modifiers."""
     return all(supports_mods(form.opcode, mods) for mods in _combinations(form))
+
+
+def missing(*, tiers: Sequence[int] = (1, 2, 3)) -> list[Form]:
+    """Forms of the table that the device has not, or not with every modifier, in the table's order."""
+    forms = (form for opcode in rows() for form in forms_of(opcode))
+    return [form for form in forms if form.tier in tiers and not supports_form(form)]
 
 
 def _combinations(form: Form) -> list[dict[str, str]]:

@@ -1,10 +1,13 @@
-"""Special registers (PTX ISA, "Special Registers") for a cluster of one CTA.
+"""Special registers (PTX ISA, "Special Registers").
 
 May import ``lower`` for its type, ``layout``, ``value``, ``unsupported``.
 """
 
 from __future__ import annotations
 
+import platform
+import sys
+import time
 from typing import TYPE_CHECKING
 
 from teenycli.devices.cpu.unsupported import unsupported
@@ -18,13 +21,12 @@ _AXES = {"x": 0, "y": 1, "z": 2, None: 0}
 _FIELDS = {
     "%ntid": ("launch", "block"),
     "%ctaid": ("ctx", "cta"),
-    "%clusterid": ("ctx", "cta"),
     "%nctaid": ("launch", "grid"),
-    "%nclusterid": ("launch", "grid"),
+    "%cluster_nctaid": ("launch", "cluster"),
 }
 _CONSTANTS = {
-    "%smid": 0, "%nsmid": 1, "%gridid": 0, "%cluster_ctarank": 0, "%cluster_nctarank": 1, "%cluster_ctaid": 0,
-    "%cluster_nctaid": 1, "%nwarpid": 32, "%reserved_smem_offset_begin": 0, "%reserved_smem_offset_end": 0,
+    "%smid": 0, "%nsmid": 1, "%gridid": 0, "%nwarpid": 32, "%reserved_smem_offset_begin": 0,
+    "%reserved_smem_offset_end": 0,
     "%reserved_smem_offset_cap": 0, "%reserved_smem_offset_0": 0, "%reserved_smem_offset_1": 0,
 }  # fmt: skip
 
@@ -40,9 +42,11 @@ def special(x: Lowering, register: Special) -> Value:
     if name == "%tid":
         return _tid(x, _AXES[part])
     if name in _CONSTANTS:
-        return integer("i32", 1 if name == "%cluster_nctaid" else _CONSTANTS[name])
-    if name == "%is_explicit_cluster":
-        return integer("i1", 0)
+        return integer("i32", _CONSTANTS[name])
+    if "cluster" in name:
+        return _cluster(x, name, _AXES[part])
+    if name in ("%envreg1", "%envreg2"):  # where the CUDA headers look for the memory of the grid's barrier
+        return Value("i32", x.field("launch", "workspace_high" if name == "%envreg1" else "workspace_low", "i32"), True)
     if name in ("%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"):
         field = "dynamic_shared" if name == "%dynamic_smem_size" else "total_shared"
         return Value("i32", x.field("launch", field, "i32"), True)
@@ -50,10 +54,41 @@ def special(x: Lowering, register: Special) -> Value:
         return _lane(x, name)
     if name == "%warpid":
         return x.in_head(register, "i32", True, "lshr i32 %t0, 5")
-    if name.startswith(("%clock", "%globaltimer")):
-        return _clock(x, name)
+    if name.startswith("%clock"):
+        return _of_64(x, name, _cycles(x))
+    if name.startswith("%globaltimer"):
+        return _of_64(x, name, _nanoseconds(x))
+    if name.startswith(("%envreg", "%pm", "%current_graph")):  # of the driver; counters that nothing drives; no graph
+        return integer("i64" if name.endswith(("_64", "_exec")) else "i32", 0)
     assert x.inst is not None
     raise unsupported(x.program.module, f"the special register '{name}'", x.inst.op)
+
+
+def _cluster(x: Lowering, name: str, axis: int) -> Value:
+    """What follows from the places of CTA and cluster in the grid."""
+    w = x.w
+
+    def at(structure: str, field: str, axis: int) -> Value:
+        return Value("i32", x.field(structure, field, "i32", axis), True)
+
+    def inside(axis: int) -> Value:
+        return w.binary("urem", at("ctx", "cta", axis), at("launch", "cluster", axis))
+
+    if name == "%clusterid":
+        return w.binary("udiv", at("ctx", "cta", axis), at("launch", "cluster", axis))
+    if name == "%nclusterid":
+        return w.binary("udiv", at("launch", "grid", axis), at("launch", "cluster", axis))
+    if name == "%cluster_ctaid":
+        return inside(axis)
+    size = at("launch", "cluster_size", 0)
+    if name == "%cluster_nctarank":
+        return size
+    if name == "%is_explicit_cluster":
+        return w.compare("icmp ne", size, integer("i32", 1))
+    rank = inside(2)
+    for lower in (1, 0):
+        rank = w.add(w.binary("mul", rank, at("launch", "cluster", lower)), inside(lower))
+    return rank
 
 
 def _tid(x: Lowering, axis: int) -> Value:
@@ -90,10 +125,34 @@ def _lane(x: Lowering, name: str) -> Value:
     return w.negate(below) if kind == "ge" else w.negate(w.either(one, below))
 
 
-def _clock(x: Lowering, name: str) -> Value:
-    """Clocks move forward: the processor's own counter serves for all of them."""
+def _cycles(x: Lowering) -> Value:
+    """The counter of an x86 processor; that of an ARM one is not for programs to read, and the timer serves."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return _nanoseconds(x)
     x.unit.declare("llvm.readcyclecounter", "i64", [])
-    now = Value("i64", x.w.assign("call i64 @llvm.readcyclecounter()"), True)
+    return Value("i64", x.w.assign("call i64 @llvm.readcyclecounter()"), True)
+
+
+def _nanoseconds(x: Lowering) -> Value:
+    """The system's clock that never goes back, asked anew at every read."""
+    w = x.w
+    if sys.platform == "win32":
+        x.unit.declare("GetSystemTimePreciseAsFileTime", "void", ["ptr"])
+        place = x.in_head(Special("time"), "i64", True, "alloca i64").text
+        w.line(f"call void @GetSystemTimePreciseAsFileTime(ptr {place})")
+        ticks = Value("i64", w.assign(f"load volatile i64, ptr {place}"), True)
+        return w.binary("mul", ticks, integer("i64", 100))
+    x.unit.declare("clock_gettime", "i32", ["i32", "ptr"])
+    place = x.in_head(Special("time"), "i64", True, "alloca [2 x i64]").text
+    w.assign(f"call i32 @clock_gettime(i32 {time.CLOCK_MONOTONIC}, ptr {place})")
+    seconds = Value("i64", w.assign(f"load volatile i64, ptr {place}"), True)
+    after = w.assign(f"getelementptr i8, ptr {place}, i64 8")
+    rest = Value("i64", w.assign(f"load volatile i64, ptr {after}"), True)
+    return w.add(w.binary("mul", seconds, integer("i64", 10**9)), rest)
+
+
+def _of_64(x: Lowering, name: str, now: Value) -> Value:
+    """A 64-bit clock, or the half of it that a register of 32 bits is."""
     if name in ("%clock64", "%globaltimer"):
         return now
     if name.endswith("_hi"):

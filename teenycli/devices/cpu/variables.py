@@ -16,22 +16,29 @@ from teenycli.devices.cpu.unsupported import unsupported
 from teenycli.ptx.model import TYPE_SIZES, Init, Module, Space, SymbolInit, Variable
 
 
-def allocate(module: Module, numbers: Mapping[str, int]) -> dict[int, tuple[Region, Bytes]]:
-    """Each variable's memory by its id, initialised; ``numbers`` are the ids by name."""
+def allocate(
+    module: Module, numbers: Mapping[str, int], functions: Mapping[str, int]
+) -> dict[int, tuple[Region, Bytes]]:
+    """Each variable's memory by its id, initialised; ``numbers`` are the ids by name, ``functions`` addresses."""
+    symbols = {name: number << ID_SHIFT for name, number in numbers.items()}
+    for function in module.functions:
+        name = module.aliases.get(function.name, function.name)
+        if name in functions:
+            symbols[function.name] = functions[name]
     known = {v.name: v for v in module.variables if v.linking != "extern" or v.name not in numbers}
     known |= {v.name: v for v in module.variables if v.linking != "extern"}
     held = {}
     for name, number in numbers.items():
         variable = known[name]
         data = aligned_bytes(max(variable.size, 1))
-        for offset, raw in _pieces(module, variable, numbers):
+        for offset, raw in _pieces(module, variable, symbols):
             data[offset : offset + len(raw)] = np.frombuffer(raw, np.uint8)
         region = Region(f"variable '{name}'", variable.size, writable=variable.space is not Space.CONST)
         held[number] = (region, data)
     return held
 
 
-def _pieces(module: Module, variable: Variable, numbers: Mapping[str, int]) -> Iterator[tuple[int, bytes]]:
+def _pieces(module: Module, variable: Variable, symbols: Mapping[str, int]) -> Iterator[tuple[int, bytes]]:
     """Offset and bytes of each element of the initialiser; the rest of the variable is zero."""
     size = TYPE_SIZES[variable.type]
     strides = _strides(variable, size)
@@ -42,7 +49,7 @@ def _pieces(module: Module, variable: Variable, numbers: Mapping[str, int]) -> I
             for k, item in enumerate(init):
                 yield from walk(item, depth + 1, offset + k * step)
         else:
-            yield offset, _encode(module, init, size, numbers)
+            yield offset, _encode(module, init, size, symbols)
 
     if variable.init is not None:
         yield from walk(variable.init, 0, 0)
@@ -57,16 +64,16 @@ def _strides(variable: Variable, size: int) -> list[int]:
     return strides if variable.dims else []
 
 
-def _encode(module: Module, init: int | SymbolInit, size: int, numbers: Mapping[str, int]) -> bytes:
-    value = init if isinstance(init, int) else _address(module, init, numbers)
+def _encode(module: Module, init: int | SymbolInit, size: int, symbols: Mapping[str, int]) -> bytes:
+    value = init if isinstance(init, int) else _address(module, init, symbols)
     return (value & (1 << 8 * size) - 1).to_bytes(size, "little")
 
 
-def _address(module: Module, init: SymbolInit, numbers: Mapping[str, int]) -> int:
-    number = numbers.get(init.name)
-    if number is None:
+def _address(module: Module, init: SymbolInit, symbols: Mapping[str, int]) -> int:
+    start = symbols.get(init.name)
+    if start is None:
         raise unsupported(module, f"the address of '{init.name}' in an initialiser", None)
-    address = (number << ID_SHIFT) + init.offset
+    address = start + init.offset
     if init.mask is not None:
         shift = (init.mask & -init.mask).bit_length() - 1
         return (address & init.mask) >> shift

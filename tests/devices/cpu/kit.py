@@ -29,7 +29,7 @@ class Rig:
     """A device with one module loaded."""
 
     def __init__(self, text: str, *, threads: int = 2, device: CpuDevice | None = None, name: str = "test.ptx") -> None:
-        self.module = outline(Source(name, text if text.startswith(".version") else HEAD + text))
+        self.module = outline(Source(name, text if ".version" in text else HEAD + text))
         self.device = device or CpuDevice(threads=threads, cache=False)
 
     def run(
@@ -41,6 +41,8 @@ class Rig:
         shared: int = 0,
         timeout: float = 20,
         entry: str | None = None,
+        cluster: tuple[int, int, int] = (1, 1, 1),
+        cooperative: bool = False,
     ) -> None:
         """Launch; arrays are uploaded, and changed in place to what the kernel left in them."""
         function = next(f for f in self.module.entries if entry in (None, f.name))
@@ -63,8 +65,19 @@ class Rig:
             arguments.append(
                 Argument(slot.index, f"arg{slot.index}", kind, slot.size, (Field(kind, given),), slot.offset)
             )
-        full = tuple((*grid, 1, 1)[:3]), tuple((*block, 1, 1)[:3])
-        launch = Launch("test", 0, function.name, full[0], full[1], tuple(arguments), shared=shared)  # type: ignore[arg-type]
+        grid_x, grid_y, grid_z = (*grid, 1, 1)[:3]
+        block_x, block_y, block_z = (*block, 1, 1)[:3]
+        launch = Launch(
+            "test",
+            0,
+            function.name,
+            (grid_x, grid_y, grid_z),
+            (block_x, block_y, block_z),
+            tuple(arguments),
+            cluster,
+            shared,
+            cooperative,
+        )
         self.device.launch(kernel, launch, buffers, timeout)
         for index, value in enumerate(args):
             if isinstance(value, np.ndarray):

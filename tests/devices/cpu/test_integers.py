@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.devices.cpu.kit import Array, evaluate, pairs
+from tests.devices.cpu.kit import Array, Rig, evaluate, pairs
 
 pytestmark = pytest.mark.unit
 
@@ -364,3 +364,16 @@ def test_comparisons_and_selection() -> None:
         np.testing.assert_array_equal(results[f"t{k}"], np.where(function(a, b) & function(ua, ub), -1, 0))
     np.testing.assert_array_equal(results["z"], np.where(b >= 0, a, 77))
     np.testing.assert_array_equal(results["y"], np.where((ua < ub) | ~(a >= b), a, b))
+
+
+def test_least_of_64_bit_numbers_that_all_lanes_share_compiles() -> None:
+    """Its intrinsic was once declared twice: by the launch loop too."""
+    rig = Rig("""
+.visible .entry kernel(.param .u64 memory, .param .s64 value)
+{
+.reg .b64 %m, %v, %w;
+ld.param.u64 %m, [memory]; ld.param.s64 %v, [value]; min.s64 %w, %v, 5; st.global.u64 [%m], %w; ret;
+}""")
+    memory = np.zeros(1, np.int64)
+    rig.run([memory, -7])
+    assert memory.tolist() == [-7]

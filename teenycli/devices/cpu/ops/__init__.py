@@ -10,14 +10,19 @@ def load() -> None:
     """Import every family."""
     from teenycli.devices.cpu.ops import (  # noqa: F401
         addresses,
+        async_copies,
         atomics,
         bits,
+        calls,
         compare,
         convert,
+        fill,
         floats,
+        formats,
         integers,
         memory,
         moves,
         sync,
+        video,
         warp,
     )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from teenycli.devices.cpu.layout import FIRST_VARIABLE, ID_SHIFT, LOCAL_ID, OFFSET_MASK, PARAM_ID, SHARED_ID
+from teenycli.devices.cpu.layout import FIRST_VARIABLE, ID_SHIFT, LOCAL_ID, OFFSET_MASK, PARAM_ID, RANK_SHIFT, SHARED_ID
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.ops.memory import space_of
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import lowers
+from teenycli.devices.cpu.specials import special
 from teenycli.devices.cpu.value import integer
+from teenycli.ptx.code import Special
 from teenycli.ptx.model import TYPE_SIZES, Space
 
+_RANK_MASK = 0xFF
 _WINDOW_IDS = {"shared": SHARED_ID, "local": LOCAL_ID, "param": PARAM_ID}
 
 
@@ -55,11 +58,20 @@ def _nothing(*_: object) -> None:
 
 @lowers("mapa")
 def _mapa(x: Lowering, inst: Inst) -> None:
-    """In a cluster of one, every shared address is the CTA's own."""
-    kind = f"i{8 * TYPE_SIZES[inst.op.mods['type']]}"
-    x.write(inst.op.operands[0], x.read(inst.op.operands[1], kind))
+    """The same place in the shared memory of another CTA of the cluster: its rank stands above the offset."""
+    w, kind = x.w, f"i{8 * TYPE_SIZES[inst.op.mods['type']]}"
+    address, rank = x.read(inst.op.operands[1], kind), x.read(inst.op.operands[2], "i32")
+    own = special(x, Special("%cluster_ctarank"))
+    plain = w.both(address, integer(kind, ~(_RANK_MASK << RANK_SHIFT)))
+    above = w.binary("shl", w.add(w.resize(rank, kind), integer(kind, 1)), integer(kind, RANK_SHIFT))
+    x.write(inst.op.operands[0], w.select(w.compare("icmp eq", rank, own), plain, w.either(plain, above)))
 
 
 @lowers("getctarank")
 def _getctarank(x: Lowering, inst: Inst) -> None:
-    x.write(inst.op.operands[0], integer("i32", 0))
+    w, kind = x.w, f"i{8 * TYPE_SIZES[inst.op.mods['type']]}"
+    above = w.binary("lshr", x.read(inst.op.operands[1], kind), integer(kind, RANK_SHIFT))
+    number = w.both(w.resize(above, "i32"), integer("i32", _RANK_MASK))
+    own = special(x, Special("%cluster_ctarank"))
+    here = w.compare("icmp eq", number, integer("i32", 0))
+    x.write(inst.op.operands[0], w.select(here, own, w.sub(number, integer("i32", 1))))

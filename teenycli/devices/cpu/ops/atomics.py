@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from teenycli.devices.cpu import fp
 from teenycli.devices.cpu.gather import require_locate
+from teenycli.devices.cpu.layout import ID_SHIFT, SHARED_ID
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.native import each_lane
-from teenycli.devices.cpu.ops.integers import by_halves
+from teenycli.devices.cpu.ops.integers import by_halves, extreme
 from teenycli.devices.cpu.ops.memory import access_of, address_of, addresses, join_parts, part_bits, take_part
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import Mods, lowers
@@ -22,9 +23,11 @@ _DIRECT = {"add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg",
 
 
 def _takes(mods: Mods) -> bool:
-    return mods["type"] != "b128"
+    """``red.async`` without an mbarrier may be done at once; with one, it is no reduction alone."""
+    return "completion" not in mods
 
 
+@lowers("multimem", takes=lambda mods: "red" in mods)
 @lowers("atom", "red", takes=_takes)
 def _atom(x: Lowering, inst: Inst) -> None:
     w, g, mods = x.w, x.unit.group, inst.op.mods
@@ -102,7 +105,7 @@ next:
 def _operation(unit: Unit, window: str, op: str, type: str, kind: str, size: int) -> str:
     """Text that does it at ``%p`` and leaves ``%old``, ending in a jump to ``next``."""
     if window == "shared":
-        lines, new = _new_value(unit, op, type, Value(kind, "%old", True), kind)
+        lines, new = _new_value(unit, window, op, type, Value(kind, "%old", True), kind)
         before, after = f"%old = load {kind}, ptr %p, align {size}", f"store {kind} {new}, ptr %p, align {size}"
         return f"  {before}\n{lines}\n  {after}\n  br label %next"
     if op == "cas":
@@ -114,7 +117,7 @@ def _operation(unit: Unit, window: str, op: str, type: str, kind: str, size: int
         direct = op if type[0] == "s" else f"u{op}"
     if direct is not None:
         return f"  %old = atomicrmw {direct} ptr %p, {kind} %s0 seq_cst, align {size}\n  br label %next"
-    lines, new = _new_value(unit, op, type, Value(kind, "%old", True), kind)
+    lines, new = _new_value(unit, window, op, type, Value(kind, "%old", True), kind)
     return f"""  %seen = load atomic {kind}, ptr %p monotonic, align {size}
   br label %try
 try:
@@ -126,7 +129,7 @@ try:
   br i1 %won, label %next, label %try"""
 
 
-def _new_value(unit: Unit, op: str, type: str, old: Value, kind: str) -> tuple[str, str]:
+def _new_value(unit: Unit, window: str, op: str, type: str, old: Value, kind: str) -> tuple[str, str]:
     """Scalar text of the operation, and the name of its result."""
     w = Writer(unit)
     b = Value(kind, "%s0", True)
@@ -136,16 +139,28 @@ def _new_value(unit: Unit, op: str, type: str, old: Value, kind: str) -> tuple[s
         new = b
     elif op in ("inc", "dec"):
         new = _wrapping(w, op, old, b)
-    elif type in ("f32", "f64"):
-        real = "float" if type == "f32" else "double"
-        new = w.bitcast(w.binary("fadd", w.bitcast(old, real), w.bitcast(b, real)), kind)
+    elif type == "f64":
+        new = w.bitcast(w.binary("fadd", w.bitcast(old, "double"), w.bitcast(b, "double")), kind)
+    elif type == "f32":
+        new = _add_single(w, window, w.bitcast(old, "float"), w.bitcast(b, "float"))
     elif "f16" in type:
         new = _half(w, op, type, old, b)
     elif op in ("min", "max"):
-        new = w.intrinsic(f"{'s' if type[0] == 's' else 'u'}{op}", old, b)
+        new = extreme(w, op, old, b, type[0] == "s")
     else:
         new = w.binary(op, old, b)
     return "\n".join(w.lines), new.text
+
+
+def _add_single(w: Writer, window: str, old: Value, b: Value) -> Value:
+    """Subnormals, given and resulting, are kept in shared memory only (PTX ISA, "atom": ``atom.add.f32``)."""
+    kept = w.bitcast(w.binary("fadd", old, b), "i32")
+    if window == "shared":
+        return kept
+    total = fp.flush(w, w.binary("fadd", fp.flush(w, old), fp.flush(w, b)))
+    number = w.binary("lshr", Value("i64", "%address", True), integer("i64", ID_SHIFT))
+    in_shared = w.compare("icmp eq", number, integer("i64", SHARED_ID))
+    return w.select(in_shared, kept, w.bitcast(total, "i32"))
 
 
 def _wrapping(w: Writer, op: str, old: Value, b: Value) -> Value:

@@ -55,12 +55,12 @@ def _setp(x: Lowering, inst: Inst) -> None:
     type = inst.op.mods["type"]
     first, second = (target.first, target.second) if isinstance(target, Pair) else (target, None)
     if type.endswith("x2"):
-        low, high = _compare_pairs(x, inst, type, a, b)
-        x.write(first, _with_bool(x, inst, low))
-        x.write(second, _with_bool(x, inst, high))
-        return
-    test = _compare(x, inst, type, a, b)
-    results = [_with_bool(x, inst, test), _with_bool(x, inst, x.w.negate(test)) if second is not None else test]
+        tests = _compare_pairs(x, inst, type, a, b)
+    else:
+        test = _compare(x, inst, type, a, b)
+        tests = (test, x.w.negate(test) if second is not None else test)
+    # Both before either is written: c may be one of them.
+    results = [_with_bool(x, inst, t) for t in tests]
     x.write(first, results[0])
     x.write(second, results[1])
 

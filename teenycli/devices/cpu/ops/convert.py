@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from teenycli.devices.cpu import fp
 from teenycli.devices.cpu.lower import Lowering
-from teenycli.devices.cpu.ops.floats import flush_half
-from teenycli.devices.cpu.ops.integers import pack
+from teenycli.devices.cpu.ops.integers import extreme, pack
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import Mods, lowers
 from teenycli.devices.cpu.value import Value, integer
@@ -65,21 +64,21 @@ def clamp(x: Lowering, a: Value, signed: bool, dtype: str) -> Value:
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype[0] == "s" else (0, (1 << bits) - 1)
     if signed:
         if low > -(1 << a.bits - 1):
-            a = w.intrinsic("smax", a, integer(a.type, low))
+            a = extreme(w, "max", a, integer(a.type, low), True)
         if high < (1 << a.bits - 1) - 1:
-            a = w.intrinsic("smin", a, integer(a.type, high))
+            a = extreme(w, "min", a, integer(a.type, high), True)
     elif high < (1 << a.bits) - 1:
-        a = w.intrinsic("umin", a, integer(a.type, high))
+        a = extreme(w, "min", a, integer(a.type, high), False)
     return a
 
 
 def _float_to_int(x: Lowering, a: Value, dtype: str, mods: Mods) -> Value:
-    """Rounded, then saturated. NaN gives 0, and for 64 bits the top bit alone."""
+    """Rounded, then saturated. NaN gives 0; from a double, and to 64 bits, the top bit alone."""
     w, to = x.w, f"i{dtype[1:]}"
     whole = w.intrinsic(_TO_INTEGRAL[mods["rnd"]], a)
     result = w.convert("fptosi.sat" if dtype[0] == "s" else "fptoui.sat", whole, to)
-    if to == "i64":
-        result = w.select(w.compare("fcmp uno", a, a), integer("i64", 1 << 63), result)
+    if to == "i64" or a.type == "double":
+        result = w.select(w.compare("fcmp uno", a, a), integer(to, 1 << int(dtype[1:]) - 1), result)
     return result
 
 
@@ -117,7 +116,7 @@ def _float_to_float(x: Lowering, a: Value, atype: str, dtype: str, mods: Mods) -
         bits = fp.narrow(w, dtype, a, rnd)
         if "satfinite" in mods:
             bits = _finite(x, dtype, bits)
-        return flush_half(x, bits) if "ftz" in mods and dtype == "f16" else bits
+        return bits
     if dtype == "f64":
         return w.cast("fpext", a, "double") if a.type == "float" else a
     if a.type == "double":

@@ -150,14 +150,14 @@ def _sign(x: Lowering, inst: Inst) -> None:
 
 def _extreme(x: Lowering, inst: Inst, args: list[Value]) -> Value:
     w, mods = x.w, inst.op.mods
-    if "xorsign" in mods:
-        result = fp.extreme(w, inst.op.opcode, *(fp.magnitude(w, a) for a in args), nan="nan" in mods)
-        signed = fp.xor_sign(w, args[0], args[1], result)
-        return w.select(w.compare("fcmp uno", result, result), result, signed)
-    result = args[0]
-    for a in args[1:]:
-        result = fp.extreme(w, inst.op.opcode, result, a, nan="nan" in mods or "NaN" in mods)
-    return result
+    values = [fp.magnitude(w, a) for a in args] if "abs" in mods else args
+    result = values[0]
+    for a in values[1:]:
+        result = fp.extreme(w, inst.op.opcode, result, a, nan="nan" in mods)
+    if "xorsign" not in mods:
+        return result
+    signed = fp.xor_sign(w, args[0], args[1], result)
+    return w.select(w.compare("fcmp uno", result, result), result, signed)
 
 
 @lowers("min", "max", takes=_SINGLE)
@@ -189,7 +189,10 @@ def _testp(x: Lowering, inst: Inst) -> None:
         "infinite": lambda: w.compare("icmp eq", size, top),
         "number": lambda: w.compare("icmp ule", size, top),
         "notanumber": lambda: w.compare("icmp ugt", size, top),
-        "normal": lambda: w.both(w.compare("icmp uge", size, bottom), w.compare("icmp ult", size, top)),
+        "normal": lambda: w.both(
+            w.either(w.compare("icmp uge", size, bottom), w.compare("icmp eq", size, integer(kind, 0))),
+            w.compare("icmp ult", size, top),
+        ),
         "subnormal": lambda: w.both(w.compare("icmp ult", size, bottom), w.compare("icmp ne", size, integer(kind, 0))),
     }
     x.write(inst.op.operands[0], tests[name]())
@@ -268,6 +271,7 @@ def _approx_half(x: Lowering, inst: Inst) -> None:
     type = mods["type"].removesuffix("x2")
 
     def one(a: Value) -> Value:
-        return fp.narrow(w, type, _function(x, inst.op.opcode, fp.widen(w, type, a)))
+        value = _function(x, inst.op.opcode, fp.widen(w, type, a))
+        return fp.narrow(w, type, fp.flush(w, value) if "ftz" in mods else value)
 
     _apply(x, inst, one)

@@ -71,8 +71,8 @@ def _pairs(x: Lowering, inst: Inst) -> None:
     signed = inst.op.mods["type"][0] == "s"
 
     def one(p: Value, q: Value) -> Value:
-        result = w.add(p, q) if inst.op.opcode == "add" else _extreme(x, inst.op.opcode, p, q, signed)
-        return w.intrinsic("smax", result, integer("i16", 0)) if "relu" in inst.op.mods else result
+        result = w.add(p, q) if inst.op.opcode == "add" else extreme(x.w, inst.op.opcode, p, q, signed)
+        return extreme(w, "max", result, integer("i16", 0), True) if "relu" in inst.op.mods else result
 
     x.write(inst.op.operands[0], by_halves(w, one, a, b))
 
@@ -243,15 +243,17 @@ def _abs(x: Lowering, inst: Inst) -> None:
     x.write(inst.op.operands[0], x.w.intrinsic("abs", x.read(inst.op.operands[1], kind), extra="i1 false"))
 
 
-def _extreme(x: Lowering, opcode: str, a: Value, b: Value, signed: bool) -> Value:
-    return x.w.intrinsic(f"{'s' if signed else 'u'}{opcode}", a, b)
+def extreme(w: Writer, opcode: str, a: Value, b: Value, signed: bool) -> Value:
+    """``min`` or ``max``; LLVM knows a comparison and its selection as its own instruction for it."""
+    order = "lt" if opcode == "min" else "gt"
+    return w.select(w.compare(f"icmp {'s' if signed else 'u'}{order}", a, b), a, b)
 
 
 @lowers("min", "max", takes=_is_int)
 def _min(x: Lowering, inst: Inst) -> None:
     kind, signed = kind_of(inst)
     a, b = sources(x, inst, kind)
-    result = _extreme(x, inst.op.opcode, a, b, signed)
+    result = extreme(x.w, inst.op.opcode, a, b, signed)
     if "relu" in inst.op.mods:
-        result = x.w.intrinsic("smax", result, integer(kind, 0))
+        result = extreme(x.w, "max", result, integer(kind, 0), True)
     x.write(inst.op.operands[0], result)

@@ -26,7 +26,7 @@ from teenycli.devices.cpu.value import BITS, Value, integer
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
 from teenycli.ptx.code import Mem, Op, Reg
-from teenycli.ptx.model import TYPE_SIZES, Variable
+from teenycli.ptx.model import TYPE_SIZES, Variable, type_width
 
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _ENTRY_SIZE = sizeof(Entry)
@@ -70,7 +70,7 @@ def space_of(mods: Mods) -> str:
 
 
 def _memory_operand(op: Op) -> Mem | None:
-    index = {"ld": 1, "ldu": 1, "st": 0}.get(op.opcode)
+    index = {"ld": 1, "ldu": 1, "st": 0}.get(op.opcode) if "bulk" not in op.mods else None
     mem = op.operands[index] if index is not None else None
     return mem if isinstance(mem, Mem) else None
 
@@ -92,7 +92,8 @@ def access_of(x: Lowering, inst: Inst, mem: Mem) -> Access:
         offset += mem.base
     order = next((m for m in ("volatile", "relaxed", "acquire", "release") if m in mods.values()), "")
     count = _VECTORS.get(mods.get("vec", ""), 1)
-    return Access(window, count, TYPE_SIZES[mods["type"]], offset, inst.op.opcode == "st", order)
+    size = (type_width(mods["type"]) or 0) // 8
+    return Access(window, count, size, offset, "st" in (inst.op.opcode, *mods), order)
 
 
 def plan_block(x: Lowering, block: Block) -> dict[int, Group]:
@@ -270,8 +271,10 @@ def _locate(x: Lowering, access: Access, address: str, lane: str) -> str:
 # --- loads -----------------------------------------------------------------------------------------------------------
 
 
+@lowers("multimem", takes=lambda mods: "ld_reduce" in mods)
 @lowers("ld", "ldu")
 def _ld(x: Lowering, inst: Inst) -> None:
+    """A multimem address stands for one place on each device of a team: here a team of one, with nothing to reduce."""
     mem = inst.op.operands[1]
     assert isinstance(mem, Mem)
     access = access_of(x, inst, mem)
@@ -469,7 +472,13 @@ def _gather(x: Lowering, access: Access, lanes: str, mask: str, part: int) -> li
 # --- stores ----------------------------------------------------------------------------------------------------------
 
 
-@lowers("st")
+def _is_plain_store(mods: Mods) -> bool:
+    """``st.async`` without an mbarrier may be done at once; with one, it is no store alone."""
+    return "bulk" not in mods and "completion" not in mods
+
+
+@lowers("multimem", takes=lambda mods: "st" in mods)
+@lowers("st", takes=_is_plain_store)
 def _st(x: Lowering, inst: Inst) -> None:
     mem = inst.op.operands[0]
     assert isinstance(mem, Mem)

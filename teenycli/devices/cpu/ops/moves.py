@@ -7,10 +7,8 @@ from teenycli.devices.cpu.lower import Lowering, stored_type
 from teenycli.devices.cpu.ops.compare import raw_or_bits
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import lowers
-from teenycli.devices.cpu.unsupported import unsupported
 from teenycli.devices.cpu.value import BITS, Value, integer
-from teenycli.ptx.code import Operand, Reg, Symbol, Vec
-from teenycli.ptx.model import Function
+from teenycli.ptx.code import Operand, Reg, Vec
 
 
 @lowers("mov")
@@ -26,8 +24,6 @@ def _mov(x: Lowering, inst: Inst) -> None:
         x.write(target, _packed(x, source, f"i{mods['type'][1:]}"))
     elif isinstance(target, Vec):
         _unpack(x, target, x.read(source, f"i{mods['type'][1:]}"))
-    elif isinstance(source, Symbol) and isinstance(source.target, Function):
-        raise unsupported(x.program.module, "the address of a function", inst.op)
     else:
         x.write(target, raw_or_bits(x, source, mods["type"]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctypes import sizeof
 
-from teenycli.devices.cpu.layout import Barrier, FaultKind
+from teenycli.devices.cpu.layout import CLUSTER_BARRIER, Barrier, FaultKind
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.native import context_at
 from teenycli.devices.cpu.program import Inst
@@ -56,6 +56,11 @@ def population(x: Lowering, mask: Value) -> str:
 def arrive(x: Lowering, inst: Inst) -> Value:
     """Count the active lanes in at a barrier; its number."""
     w = x.w
+    if "cluster" in inst.op.mods:
+        identity = integer("i32", CLUSTER_BARRIER)
+        offset = context_at("barriers") + CLUSTER_BARRIER * sizeof(Barrier)
+        _bump(x, w.assign(f"getelementptr i8, ptr %ctx, i64 {offset}"), "arrived", population(x, x.exec))
+        return identity
     identity, count, predicate = _operands(x, inst)
     barrier = _barrier(x, identity)
     _bump(x, barrier, "arrived", population(x, x.exec))
@@ -69,7 +74,7 @@ def arrive(x: Lowering, inst: Inst) -> Value:
     return identity
 
 
-@lowers("bar", "barrier", takes=lambda mods: "arrive" in mods and "cluster" not in mods.values())
+@lowers("bar", "barrier", takes=lambda mods: "arrive" in mods and "cluster" not in mods)
 def _arrive(x: Lowering, inst: Inst) -> None:
     """Counted in without waiting."""
     arrive(x, inst)
@@ -95,7 +100,13 @@ def _result(x: Lowering, inst: Inst) -> None:
         x.write(inst.op.operands[0], w.compare("icmp eq", result("result_all"), integer("i32", 0)))
 
 
-@lowers("bar", "barrier", takes=lambda mods: "sync" in mods and "cluster" not in mods.values() and "warp" not in mods)
+@lowers("barrier", takes=lambda mods: "cluster" in mods)
+def _cluster(x: Lowering, _: Inst) -> None:
+    """``arrive``: the thread is counted in when it comes to its ``wait``, which ends a block."""
+    x.w.line("fence seq_cst")
+
+
+@lowers("bar", "barrier", takes=lambda mods: "sync" in mods and "cluster" not in mods and "warp" not in mods)
 def _sync(*_: object) -> None:
     """Waits end a block, and are lowered with the control flow."""
 

@@ -164,7 +164,7 @@ def _elect(x: Lowering, inst: Inst) -> None:
     w = x.w
     target = inst.op.operands[0]
     assert isinstance(target, Pair)
-    acting = w.both(Value("i32", x.bits_of(x.exec), True), _members(x, inst))
+    acting = _crew(x, inst)
     leader = w.intrinsic("cttz", acting, extra="i1 false")
     x.write(target.first, leader)
     x.write(target.second, w.compare("icmp eq", _lane_numbers(x), leader))
@@ -180,7 +180,7 @@ def _match(x: Lowering, inst: Inst) -> None:
     target = inst.op.operands[0]
     kind = f"i{inst.op.mods['type'][1:]}"
     value = w.varying(x.read(inst.op.operands[1], kind))
-    acting = w.both(Value("i32", x.bits_of(x.exec), True), _members(x, inst))
+    acting = _crew(x, inst)
     if inst.op.mods["op"] == "any":
         result = integer("i32", 0)
         for lane in range(_LANES):
@@ -190,10 +190,9 @@ def _match(x: Lowering, inst: Inst) -> None:
             result = w.either(result, w.select(same, bit, integer("i32", 0)))
         x.write(target, result)
         return
-    first = w.intrinsic("cttz", w.first(acting), extra="i1 false")
-    lane_text = w.assign(f"and i32 {first.text}, 31")
-    one = w.assign(f"extractelement {w.vector(kind)} {value.text}, i32 {lane_text}")
-    same = Value("i32", x.bits_of(w.compare("icmp eq", value, Value(kind, one, True))), True)
+    # Those who share a mask compare with the same lane.
+    leader = w.intrinsic("cttz", acting, extra="i1 false")
+    same = Value("i32", x.bits_of(w.compare("icmp eq", value, _permuted(x, value, leader))), True)
     every = w.compare("icmp eq", w.both(same, acting), acting)
     result = w.select(every, acting, integer("i32", 0))
     if isinstance(target, Pair):
@@ -208,7 +207,7 @@ _REDUCTIONS = {"add": ("add", 0), "and": ("and", -1), "or": ("or", 0), "xor": ("
 
 @lowers("redux")
 def _redux(x: Lowering, inst: Inst) -> None:
-    """A reduction over the acting member lanes; the first lane's member mask holds for all that run together."""
+    """A reduction over the acting member lanes of each lane's mask."""
     w, mods = x.w, inst.op.mods
     if mods["type"] == "f32":
         _redux_float(x, inst)
@@ -220,16 +219,31 @@ def _redux(x: Lowering, inst: Inst) -> None:
     else:
         stem, neutral = _REDUCTIONS[op]
     value = w.varying(x.read(inst.op.operands[1], "i32"))
-    members = w.first(_members(x, inst))
-    kept = w.select(_acting(x, members), value, integer("i32", neutral))
-    x.write(inst.op.operands[0], Value("i32", w.reduce(stem, w.lanes(kept), "i32"), True))
+    x.write(inst.op.operands[0], _over_crew(x, stem, value, integer("i32", neutral), _crew(x, inst)))
 
 
-def _acting(x: Lowering, members: Value) -> Value:
-    """Acting lanes that are members, as an i1 of each lane."""
+def _crew(x: Lowering, inst: Inst) -> Value:
+    """The acting member lanes as bits: of each lane where masks may differ, as those of two tiles in step do."""
+    return x.w.both(Value("i32", x.bits_of(x.exec), True), _members(x, inst))
+
+
+def _over_crew(x: Lowering, stem: str, value: Value, neutral: Value, crew: Value) -> Value:
+    """The lanes of ``crew`` reduced by ``stem``, as ``llvm.vector.reduce`` names it."""
     w = x.w
-    mine = w.binary("lshr", w.varying(members), _lane_numbers(x))
-    return w.both(x.exec, w.cast("trunc", mine, "i1"))
+    if crew.uniform:
+        mine = w.cast("trunc", w.binary("lshr", w.varying(crew), _lane_numbers(x)), "i1")
+        kept = w.select(mine, value, neutral)
+        return Value(value.type, w.reduce(stem, w.lanes(kept), value.type), True)
+    result = w.varying(neutral)
+    for lane in range(_LANES):
+        text = w.assign(f"extractelement {w.vector(value.type)} {value.text}, i32 {lane}")
+        member = w.compare("icmp ne", w.both(crew, integer("i32", 1 << lane)), integer("i32", 0))
+        one = w.select(member, Value(value.type, text, True), neutral)
+        if stem in ("add", "and", "or", "xor"):
+            result = w.binary(stem, result, one)
+        else:
+            result = w.intrinsic(stem.removeprefix("f"), result, one)
+    return result
 
 
 def _redux_float(x: Lowering, inst: Inst) -> None:
@@ -240,13 +254,14 @@ def _redux_float(x: Lowering, inst: Inst) -> None:
         value = w.intrinsic("fabs", value)
     op = mods["op"]
     worst = floating("float", float("inf") if op == "min" else float("-inf"))
-    acting = _acting(x, w.first(_members(x, inst)))
-    numbers = w.both(acting, w.compare("fcmp ord", value, value))
-    kept = w.select(numbers, value, worst)
+    crew = _crew(x, inst)
+    numbers = w.compare("fcmp ord", value, value)
     stem = {"min": "fminimum", "max": "fmaximum"}[op]
-    best = Value("float", w.reduce(stem, w.lanes(kept), "float"), True)
-    none = w.assign(f"icmp eq i{w.width} {w.bits(numbers.text)}, 0")
-    nans = w.bits(w.both(acting, w.compare("fcmp uno", value, value)).text)
-    is_nan = Value("i1", w.assign(f"icmp ne i{w.width} {nans}, 0") if "nan" in mods else none, True)
-    bits = w.select(is_nan, integer("i32", 0x7FFFFFFF), w.cast("bitcast", best, "i32"))
-    x.write(inst.op.operands[0], bits)
+    best = _over_crew(x, stem, w.select(numbers, value, worst), worst, crew)
+    ordered = w.both(Value("i32", w.bits(numbers.text), True), crew)
+    # With .NaN every lane must be a number, else one of them.
+    enough, least = ("eq", crew) if "nan" in mods else ("ne", integer("i32", 0))
+    x.write(
+        inst.op.operands[0],
+        w.select(w.compare(f"icmp {enough}", ordered, least), w.bitcast(best, "i32"), integer("i32", 0x7FFFFFFF)),
+    )

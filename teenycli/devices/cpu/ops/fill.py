@@ -1,0 +1,71 @@
+"""st.bulk: shared memory set to zero (PTX ISA 9.7.9), eight bytes at a time, each of them checked."""
+
+from __future__ import annotations
+
+from teenycli.devices.cpu.gather import require_locate
+from teenycli.devices.cpu.lower import Lowering
+from teenycli.devices.cpu.native import COLD, each_lane
+from teenycli.devices.cpu.ops.memory import address_of, part_bits, space_of, take_part
+from teenycli.devices.cpu.program import Inst
+from teenycli.devices.cpu.registry import lowers
+from teenycli.devices.cpu.value import Unit, integer
+from teenycli.ptx.code import Mem
+from teenycli.ptx.model import Variable
+
+
+@lowers("st", takes=lambda mods: "bulk" in mods)
+def _st_bulk(x: Lowering, inst: Inst) -> None:
+    """Without a space the address is generic. Of a size that is no multiple of 8 the rest is left alone."""
+    w, g = x.w, x.unit.group
+    mem = inst.op.operands[0]
+    assert isinstance(mem, Mem)
+    window = "shared" if space_of(inst.op.mods) == "shared" else "generic"
+    offset = mem.offset
+    if isinstance(mem.base, Variable):
+        place = x.place(mem.base)
+        offset += place.offset if window == "shared" else place.address
+    elif isinstance(mem.base, int):
+        offset += mem.base
+    start = w.add(address_of(x, mem), integer("i64", offset)) if offset else address_of(x, mem)
+    lanes, sizes = w.lanes(start), w.lanes(x.read(inst.op.operands[1], "i64"))
+    bits, name = x.bits_of(x.exec), _helper(x.unit, window)
+    for part in range(w.width // g):
+        given = [f"<{g} x i64> {take_part(x, text, 'i64', part)}" for text in (lanes, sizes)]
+        mask = part_bits(x, bits, part)
+        w.line(f"call void @{name}(ptr %ctx, {', '.join(given)}, i{g} {mask}, i32 {x.site()}, i32 {part * g})")
+    x.check_dead()
+
+
+def _helper(unit: Unit, window: str) -> str:
+    name = f"teeny.fill.{window}"
+    if name in unit.helpers:
+        return name
+    locator, g = require_locate(unit, f"{window}.store"), unit.group
+    unit.declare(f"llvm.cttz.i{g}", f"i{g}", [f"i{g}", "i1"])
+    body = f"""
+  %first = extractelement <{g} x i64> %addresses, i32 %lane
+  %given = extractelement <{g} x i64> %sizes, i32 %lane
+  %size = and i64 %given, -8
+  %thread = add i32 %lane, %lane0
+  br label %test
+test:
+  %done = phi i64 [ 0, %lanes ], [ %after, %go ]
+  %some = icmp ult i64 %done, %size
+  br i1 %some, label %write, label %next
+write:
+  %address = add i64 %first, %done
+  %host = call i64 @{locator}(ptr %ctx, i64 %address, i64 8, i32 %site, i32 %thread)
+  %dead = icmp eq i64 %host, 0
+  br i1 %dead, label %out, label %go
+go:
+  %p = inttoptr i64 %host to ptr
+  store i64 0, ptr %p, align 8
+  %after = add i64 %done, 8
+  br label %test
+next:
+  br label %head"""
+    unit.helpers[name] = (
+        f"define internal void @{name}(ptr %ctx, <{g} x i64> %addresses, <{g} x i64> %sizes, i{g} %mask, i32 %site, "
+        f"i32 %lane0) {COLD} #0 {{{each_lane(g, body)}}}"
+    )
+    return name

@@ -1,0 +1,207 @@
+"""CTAs that wait for each other: through memory, at the grid's barrier, within a cluster; and who waits in vain."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from teenycli.errors import Finding, TeenyError
+from teenycli.exits import Exit
+from tests.devices.cpu.kit import Array, Rig
+
+pytestmark = pytest.mark.unit
+
+NVCC = Path(__file__).parent.parent.parent / "corpus" / "nvcc"
+
+
+def fault(text: str, *args: Array | int, **how: object) -> Finding:
+    rig = Rig(text)
+    with pytest.raises(TeenyError) as caught:
+        rig.run(args, **how)  # type: ignore[arg-type]
+    assert caught.value.exit is Exit.FAILED
+    rig.device.close()
+    return caught.value.finding
+
+
+@pytest.mark.parametrize(("grid", "block"), [(1, 32), (4, 64), (37, 128)])
+def test_a_cooperative_launch_synchronises_its_grid(grid: int, block: int) -> None:
+    rig = Rig((NVCC / "grid_sync.ptx").read_text())
+    x = np.arange(grid * block, dtype=np.int32)
+    for _ in range(2):
+        y = np.zeros(grid * block // 8, np.int32)
+        rig.run([x, y], grid=(grid,), block=(block,), cooperative=True)
+        sums = x.reshape(-1, 8).sum(1)
+        assert ((y > sums) & (y <= sums + 256)).all()
+    rig.device.close()
+
+
+def test_without_a_cooperative_launch_the_headers_of_cuda_trap() -> None:
+    x = np.zeros(32, np.int32)
+    assert fault((NVCC / "grid_sync.ptx").read_text(), x, x.copy(), block=(32,)).id == "trap"
+
+
+FLAGS = """
+.visible .entry chain(.param .u64 flags, .param .u32 step) {
+.reg .b64 %d<6>; .reg .b32 %r<9>; .reg .pred %p<3>; .shared .align 4 .u32 got;
+ld.param.u64 %d1, [flags]; ld.param.u32 %r7, [step]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x;
+mov.u32 %r3, %nctaid.x; add.u32 %r4, %r1, %r7; setp.ge.u32 %p1, %r4, %r3; setp.ne.u32 %p2, %r2, 0;
+mov.u32 %r5, 1; @%p2 bra after; @%p1 bra first;
+mad.wide.u32 %d2, %r4, 4, %d1;
+wait: ld.acquire.gpu.global.u32 %r5, [%d2]; setp.eq.u32 %p2, %r5, 0; @%p2 bra wait;
+add.u32 %r5, %r5, 1;
+first: st.shared.u32 [got], %r5; mad.wide.u32 %d3, %r1, 4, %d1; st.release.gpu.global.u32 [%d3], %r5;
+after: bar.sync 0; ret; }
+"""
+
+
+@pytest.mark.parametrize("step", [1, 0xFFFFFFFF])
+def test_a_chain_of_ctas_that_wait_for_the_next_or_the_one_before(step: int) -> None:
+    """With the next, the last must run before all others can end: all of them come to be resident."""
+    flags = np.zeros(150, np.uint32)
+    rig = Rig(FLAGS)
+    rig.run([flags, step], grid=(150,), block=(64,))
+    wanted = np.arange(150) + 1
+    np.testing.assert_array_equal(flags, wanted[::-1] if step == 1 else wanted)
+    rig.device.close()
+
+
+def test_a_chain_that_nobody_begins_ends_with_the_time_out() -> None:
+    text = FLAGS.replace("@%p1 bra first;", "and.b32 %r4, %r4, 7;")
+    start = time.perf_counter()
+    assert fault(text, np.zeros(8, np.uint32), 1, grid=(8,), block=(64,), timeout=0.3).id == "timeout"
+    assert time.perf_counter() - start < 5
+
+
+def test_an_interrupt_ends_ctas_that_wait_for_each_other() -> None:
+    rig = Rig(FLAGS.replace("@%p1 bra first;", "and.b32 %r4, %r4, 7;"))
+    rig.device.load(rig.module, "chain")
+    timer = threading.Timer(0.8, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        rig.run([np.zeros(8, np.uint32), 1], grid=(8,), block=(64,), timeout=0)
+    rig.device.close()
+
+
+# --- clusters --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", ["clusters.ptx", "clusters.sm_100.ptx"])
+def test_blocks_read_each_others_shared_memory(file: str) -> None:
+    rig = Rig((NVCC / file).read_text())
+    x = np.arange(64, dtype=np.int32) * 3
+    got = x.copy()
+    rig.run([got], grid=(2,), block=(32,), cluster=(2, 1, 1), entry="pair_of_blocks")
+    # Both blocks read x[0:32] and write it back; whichever came last, the value is the same.
+    np.testing.assert_array_equal(got[:32], x[:32] + 2)
+    out = np.zeros(24, np.int32)
+    rig.run([out], grid=(24,), block=(4,), cluster=(8, 1, 1), entry="bounded_cluster")
+    np.testing.assert_array_equal(out, [i % 8 + 8 * (i // 8) for i in range(24)])
+    rig.device.close()
+
+
+PLACES = """
+.visible .entry places(.param .u64 out) {
+.reg .b64 %d<5>; .reg .b32 %r<30>; .reg .pred %p; .shared .align 8 .b8 mine[64];
+ld.param.u64 %d1, [out]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ctaid.y; mov.u32 %r3, %nctaid.x;
+mad.lo.u32 %r4, %r2, %r3, %r1; mad.wide.u32 %d1, %r4, 64, %d1;
+mov.u32 %r5, %cluster_ctarank; mov.u32 %r6, %cluster_nctarank; mov.u32 %r7, %clusterid.x; mov.u32 %r8, %clusterid.y;
+mov.u32 %r9, %cluster_ctaid.x; mov.u32 %r10, %cluster_ctaid.y; mov.u32 %r11, %nclusterid.y;
+mov.u32 %r12, %cluster_nctaid.y; mov.pred %p, %is_explicit_cluster; selp.u32 %r13, 1, 0, %p;
+mov.u32 %r14, mine; st.shared.u32 [%r14+4], %r4; st.shared.u32 [%r14+8], 0;
+barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
+add.u32 %r15, %r5, 1; rem.u32 %r15, %r15, %r6; mapa.shared::cluster.u32 %r16, %r14, %r15;
+ld.shared::cluster.u32 %r17, [%r16+4]; getctarank.shared::cluster.u32 %r18, %r16;
+cvta.shared.u64 %d2, mine; mapa.u64 %d3, %d2, %r15; ld.u32 %r19, [%d3+4]; getctarank.u64 %r20, %d3;
+atom.shared::cluster.add.u32 %r21, [%r16+8], %r5; atom.add.u32 %r21, [%d3+8], 100;
+getctarank.shared::cluster.u32 %r22, %r14;
+barrier.cluster.arrive; barrier.cluster.wait; ld.shared.u32 %r23, [mine+8];
+st.global.v4.u32 [%d1], {%r5, %r6, %r7, %r8}; st.global.v4.u32 [%d1+16], {%r9, %r10, %r11, %r12};
+st.global.v4.u32 [%d1+32], {%r13, %r17, %r18, %r19}; st.global.v4.u32 [%d1+48], {%r20, %r22, %r23, 0};
+ret; }
+"""
+
+
+def test_places_in_a_cluster_and_addresses_of_its_other_blocks() -> None:
+    out = np.zeros((8, 6, 16), np.uint32)
+    rig = Rig(PLACES.replace("{%r20, %r22, %r23, 0}", "{%r20, %r22, %r23, %r23}"))
+    rig.run([out], grid=(6, 8), block=(1,), cluster=(3, 2, 1))
+    for y in range(8):
+        for x in range(6):
+            rank = x % 3 + 3 * (y % 2)
+            after, before = (rank + 1) % 6, (rank - 1) % 6
+            other = (y - y % 2 + after // 3) * 6 + x - x % 3 + after % 3
+            wanted = [rank, 6, x // 3, y // 2, x % 3, y % 2, 4, 2, 1, other, after, other, after, rank]
+            np.testing.assert_array_equal(out[y, x, :14], wanted)
+            assert out[y, x, 14] == before + 100
+    rig.device.close()
+
+
+def test_stores_to_another_block_complete_its_mbarrier() -> None:
+    text = """
+    .visible .entry ring(.param .u64 out) {
+    .reg .b64 %d<5>; .reg .b32 %r<20>; .reg .pred %p<3>; .shared .align 8 .b64 bar; .shared .align 4 .u32 box[32];
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %cluster_ctarank; setp.eq.u32 %p1, %r1, 0; mov.u32 %r9, bar; mov.u32 %r10, box;
+    @%p1 mbarrier.init.shared::cta.b64 [bar], 1; @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 128;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    xor.b32 %r3, %r2, 1; mapa.shared::cluster.u32 %r4, %r9, %r3; mad.lo.u32 %r5, %r1, 4, %r10;
+    mapa.shared::cluster.u32 %r5, %r5, %r3; mad.lo.u32 %r6, %r2, 100, %r1;
+    st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r5], %r6, [%r4];
+    wait: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [bar], 0; @!%p2 bra wait;
+    mad.lo.u32 %r7, %r1, 4, %r10; ld.shared.u32 %r8, [%r7]; ld.param.u64 %d1, [out]; mov.u32 %r11, %ctaid.x;
+    mad.lo.u32 %r11, %r11, 32, %r1; mad.wide.u32 %d1, %r11, 4, %d1; st.global.u32 [%d1], %r8;
+    barrier.cluster.arrive; barrier.cluster.wait; ret; }
+    """
+    out = np.zeros(4 * 32, np.uint32)
+    rig = Rig(text)
+    rig.run([out], grid=(4,), block=(32,), cluster=(2, 1, 1))
+    lanes = np.arange(32)
+    np.testing.assert_array_equal(out.reshape(4, 32), [lanes + 100, lanes, lanes + 100, lanes])
+    rig.device.close()
+
+
+def test_shared_memory_of_another_block_has_bounds() -> None:
+    finding = fault(PLACES.replace("ld.shared::cluster.u32 %r17, [%r16+4];", "ld.shared::cluster.u32 %r17, [%r16+64];"),
+                    np.zeros((2, 16), np.uint32), grid=(2,), block=(1,), cluster=(2, 1, 1))  # fmt: skip
+    assert finding.id == "out-of-bounds"
+
+
+# --- deadlocks -------------------------------------------------------------------------------------------------------
+
+
+def test_a_deadlock_says_which_warps_wait_where() -> None:
+    finding = fault(
+        """
+        .visible .entry stuck(.param .u64 out) { .reg .b32 %r; .reg .pred %p, %q; mov.u32 %r, %tid.x;
+        setp.lt.u32 %p, %r, 96; setp.ge.u32 %q, %r, 160; vote.sync.any.pred %q, %q, -1; @%p bra low;
+        @%q bra done;
+        bar.sync 1, 256;
+        done: ret;
+        low:
+        bar.sync 2, 256; ret; }
+        """,
+        np.zeros(4, np.uint32), block=(192,),
+    )  # fmt: skip
+    assert finding.id == "deadlock"
+    assert "warps 0 to 2 at 'bar.sync' in line 11" in finding.message
+    assert "warps 3, 4 at 'bar.sync' in line 8" in finding.message
+
+
+def test_a_cluster_of_which_one_block_waits_for_itself_is_a_deadlock() -> None:
+    finding = fault(
+        """
+        .visible .entry stuck(.param .u64 out) { .reg .b32 %r<3>; .reg .pred %p; mov.u32 %r1, %cluster_ctarank;
+        mov.u32 %r2, %tid.x; setp.eq.u32 %p, %r1, 1; @%p bra other; barrier.cluster.arrive; barrier.cluster.wait; ret;
+        other: setp.ge.u32 %p, %r2, 32; @%p bra late; bar.sync 0, 64; ret;
+        late: barrier.cluster.arrive; barrier.cluster.wait; ret; }
+        """,
+        np.zeros(4, np.uint32), grid=(2,), block=(64,), cluster=(2, 1, 1),
+    )  # fmt: skip
+    assert finding.id == "deadlock"
+    assert "'bar.sync'" in finding.message
+    assert "'barrier.cluster.wait'" in finding.message

@@ -1,0 +1,156 @@
+"""Conversion between types (PTX ISA 9.7.9, "cvt")."""
+
+from __future__ import annotations
+
+from tests.oracle.floating import SCALARS, is_float
+from tests.oracle.floats import FORMATS, ONE, Format, Number, decode, encode, flush, whole
+from tests.oracle.meaning import Bits, Meaning, Mods, clamped, means, number, width
+
+#: tf32 lies in the upper bits of a single: 13 bits of the fraction are not there.
+_TF32 = Format(8, 10, 0x3FFFF)
+
+
+#: Pairs of small floats: the bits that each has in the register.
+_SMALL = {"e5m2x2": 8, "e4m3x2": 8, "e3m2x2": 8, "e2m3x2": 8, "e2m1x2": 4}
+
+
+@means("cvt")
+def _cvt(m: Mods) -> Meaning:
+    dtype, atype = m["dtype"], m["atype"]
+    if "pack" in m:
+        return _pack(m)
+    if dtype == "tf32":
+        return lambda a: _to_tf32(m, a)
+    if dtype in _SMALL or atype in _SMALL or atype == "ue8m0x2":
+        return _small(m)
+    if dtype in SCALARS and atype == "f32":
+        half = FORMATS[SCALARS[dtype]]
+        return lambda a, b: _pair(_to_half(m, half, a), _to_half(m, half, b))
+    if is_float(dtype):
+        return _to_float(m)
+    if is_float(atype):
+        return _float_to_int(m)
+    value, bits = number(atype), width(dtype)
+    if "sat" in m:
+        return lambda a: clamped(value(a), dtype) & (1 << bits) - 1
+    return lambda a: value(a) & (1 << bits) - 1
+
+
+def _float_to_int(m: Mods) -> Meaning:
+    """Out of range it clamps; a NaN is zero, or the top bit alone where a double or 64 bits are in it."""
+    dtype, atype = m["dtype"], m["atype"]
+    form, bits = FORMATS[atype], width(m["dtype"])
+    nan = 1 << bits - 1 if atype == "f64" or bits == 64 else 0
+
+    def convert(a: int) -> int:
+        x = decode(form, flush(form, a) if "ftz" in m else a)
+        if x.is_nan:
+            return nan
+        if x.is_inf:
+            value = 1 << 2000
+        else:
+            rounded = whole(x, m["rnd"])
+            value = rounded.m << max(rounded.e, 0)
+        return clamped(-value if x.sign else value, dtype) & (1 << bits) - 1
+
+    return convert
+
+
+def _to_float(m: Mods) -> Meaning:
+    """Any number to a scalar float. ``.ftz`` acts on singles only."""
+    dtype, atype = m["dtype"], m["atype"]
+    form = FORMATS[dtype]
+
+    def convert(a: int) -> Bits:
+        if is_float(atype):
+            x = decode(FORMATS[atype], flush(FORMATS[atype], a) if "ftz" in m and atype == "f32" else a)
+        else:
+            value = number(atype)(a)
+            x = Number(int(value < 0), abs(value))
+        rnd = m.get("rnd", "rn")
+        if rnd.endswith("i"):
+            x, rnd = whole(x, rnd), "rn"
+        bits = _modified(m, form, x, rnd)
+        return flush(form, bits) if "ftz" in m and dtype == "f32" and bits is not None else bits
+
+    return convert
+
+
+def _to_half(m: Mods, form: Format, a: int) -> Bits:
+    return _modified(m, form, decode(FORMATS["f32"], a), m["rnd"])
+
+
+def _modified(m: Mods, form: Format, x: Number, rnd: str) -> Bits:
+    """Rounded under ``.sat``, ``.satfinite`` and ``.relu``."""
+    if "sat" in m and (x.is_nan or x.sign):
+        return 0
+    bits = encode(form, x, rnd)
+    if bits is None:
+        return None
+    if "sat" in m:
+        one = encode(form, ONE)
+        assert one is not None
+        return min(bits, one)
+    if "relu" in m and x.sign and not x.is_nan:
+        return None if bits == form.sign else 0
+    if "satfinite" in m and form.most is None and bits & ~form.sign == form.infinity:
+        bits -= 1
+    return bits
+
+
+def _small(m: Mods) -> Meaning:
+    """Two floats to a pair of small ones, or a pair of small ones to two halves; a, or the upper one, comes first."""
+    dtype, atype = m["dtype"], m["atype"]
+    if atype == "ue8m0x2":
+        return _both(lambda a: 0x7FFF if a == 0xFF else a << 7 or 0x40, 8, 16)
+    if atype in _SMALL:
+        small = FORMATS[atype.removesuffix("x2")]
+        # The two bits above six are to be zero.
+        return _both(
+            lambda a: None if a >> small.bits else _modified(m, FORMATS["f16"], decode(small, a), "rn"),
+            _SMALL[atype],
+            16,
+        )
+    form, room = FORMATS[dtype.removesuffix("x2")], _SMALL[dtype]
+    if atype == "f16x2":
+        return _both(lambda a: _modified(m, form, decode(FORMATS["f16"], a), "rn"), 16, room)
+
+    def two(a: int, b: int) -> Bits:
+        upper, lower = (_modified(m, form, decode(FORMATS["f32"], x), "rn") for x in (a, b))
+        return None if upper is None or lower is None else upper << room | lower
+
+    return two
+
+
+def _both(one: Meaning, given: int, taken: int) -> Meaning:
+    """An operation from each of two parts of ``given`` bits to one of ``taken``."""
+
+    def both(a: int) -> Bits:
+        mask = (1 << given) - 1
+        upper, lower = one(a >> given & mask), one(a & mask)
+        return None if upper is None or lower is None else upper << taken | lower
+
+    return both
+
+
+def _to_tf32(m: Mods, a: int) -> Bits:
+    bits = _modified(m, _TF32, decode(FORMATS["f32"], a), m["rnd"])
+    if bits is None:
+        return None
+    return 0x7FFFFFFF if bits == _TF32.nan else bits << 13
+
+
+def _pair(upper: Bits, lower: Bits) -> Bits:
+    return None if upper is None or lower is None else upper << 16 | lower
+
+
+def _pack(m: Mods) -> Meaning:
+    """Two integers held to a small type; the rest of the result is what c has below, moved up."""
+    dtype = m["dtype"]
+    bits = width(dtype)
+
+    def pack(a: int, b: int, c: int = 0) -> int:
+        upper, lower = (clamped(number("s32")(x), dtype) & (1 << bits) - 1 for x in (a, b))
+        return (c << 2 * bits | upper << bits | lower) & 0xFFFFFFFF
+
+    return pack
