@@ -326,7 +326,8 @@ def test_no_arguments_at_all_is_a_request_for_help(teeny: Teeny) -> None:
 
 def test_printf_goes_to_stdout_and_with_json_to_stderr(teeny: Teeny, tmp_path: Path) -> None:
     (tmp_path / "k.ptx").write_text(
-        ".version 8.7\n.target sm_80\n.address_size 64\n.global .align 1 .b8 text[7] = {104, 101, 108, 108, 111, 10, 0};\n"
+        ".version 8.7\n.target sm_80\n.address_size 64\n"
+        ".global .align 1 .b8 text[7] = {104, 101, 108, 108, 111, 10, 0};\n"
         ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n"
         ".entry k() { .reg .b64 %rd<3>; mov.u64 %rd1, text; cvta.global.u64 %rd1, %rd1; mov.u64 %rd2, 0;\n"
         "{ .param .b64 a; .param .b64 b; .param .b32 r; st.param.b64 [a], %rd1; st.param.b64 [b], %rd2;\n"
