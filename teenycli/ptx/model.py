@@ -6,7 +6,7 @@ Positions are carried by every node; equality ignores them. Imports nothing of o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -99,6 +99,15 @@ class SymbolInit:
 
 #: An initialiser as it stands: integers, bit patterns of floats, addresses, nested tuples.
 Init = int | SymbolInit | tuple["Init", ...]
+
+
+def symbols_in(init: Init | None) -> Iterator[str]:
+    """The names whose addresses stand in ``init``, in order."""
+    if isinstance(init, SymbolInit):
+        yield init.name
+    elif isinstance(init, tuple):
+        for item in init:
+            yield from symbols_in(item)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from teenycli.errors import Place, TeenyError, did_you_mean
 from teenycli.ptx.code import Call, Code, Label, Mem, Op, Operand, Pair, Reg, Register, Special, Symbol, Table, Vec
 from teenycli.ptx.lexer import Cursor
 from teenycli.ptx.match import Matcher
-from teenycli.ptx.model import Function, Init, Int, Module, Space, SymbolInit, Triple, Variable
+from teenycli.ptx.model import Function, Int, Module, Space, Triple, Variable, symbols_in
 from teenycli.ptx.specials import SPECIALS, VECTOR_SPECIALS
 from teenycli.ptx.syntax import (
     FileStmt,
@@ -117,7 +117,7 @@ def check_initialisers(module: Module) -> None:
     """Every address in an initialiser is of a name that the module declares. Raises "undeclared"."""
     names = module_names(module)
     for variable in module.variables:
-        for name in _symbols(variable.init):
+        for name in symbols_in(variable.init):
             if name not in names:
                 raise TeenyError(
                     "undeclared",
@@ -125,14 +125,6 @@ def check_initialisers(module: Module) -> None:
                     where=Place(module.source.name, variable.at.line, variable.at.column),
                     hint=did_you_mean(name, names),
                 )
-
-
-def _symbols(init: Init | None) -> Iterator[str]:
-    if isinstance(init, SymbolInit):
-        yield init.name
-    elif isinstance(init, tuple):
-        for item in init:
-            yield from _symbols(item)
 
 
 class _Resolver:

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from teenycli.ptx.declarations import variables
 from teenycli.ptx.lexer import Cursor
-from teenycli.ptx.model import Function, Init, Module, Source, Space, SymbolInit, Variable
+from teenycli.ptx.model import Function, Module, Source, Space, Variable, symbols_in
 
 #: Comments, strings, and words; the first two hide what is in them.
 _PIECES = r'"[^"\n]*"|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|([A-Za-z_$%][\w$]*)'
@@ -116,7 +116,7 @@ def reached(module: Module, function: Function) -> list[Function]:
 
 def _tables(module: Module, names: dict[str, set[str]]) -> dict[str, set[str]]:
     """For each variable that holds addresses of functions, which ones; through other variables too."""
-    held = {v.name: set(_symbols(v.init)) for v in module.variables if v.init is not None}
+    held = {v.name: set(symbols_in(v.init)) for v in module.variables if v.init is not None}
     held = {name: symbols for name, symbols in held.items() if symbols}
     tables: dict[str, set[str]] = {}
     for name in held:
@@ -128,14 +128,6 @@ def _tables(module: Module, names: dict[str, set[str]]) -> dict[str, set[str]]:
         if functions:
             tables[name] = functions
     return tables
-
-
-def _symbols(init: Init | None) -> Iterator[str]:
-    if isinstance(init, SymbolInit):
-        yield init.name
-    elif isinstance(init, tuple):
-        for item in init:
-            yield from _symbols(item)
 
 
 # --- shared memory -----------------------------------------------------------------------------------------------

@@ -10,12 +10,12 @@ May import the rest of ``ptx``.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from teenycli.ptx.code import Code, Mem, Op, Operand, Pair, Reg, Register, Symbol, Vec
 from teenycli.ptx.isa import OperandSpec, Role
-from teenycli.ptx.model import Function, Space, Variable, type_width
+from teenycli.ptx.model import Variable, type_width
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -239,8 +239,3 @@ def registers_in(operand: Operand | None) -> Iterator[Register]:
             yield from registers_in(item)
     elif isinstance(operand, Pair):
         yield from registers_in(operand.first)
-
-
-def unused_params(function: Function, usages: Iterable[Usage]) -> tuple[str, ...]:
-    """Names of the parameters that nothing reads."""
-    return tuple(p.name for p, u in zip(function.params, usages, strict=True) if u.unused and p.space is Space.PARAM)

@@ -1,4 +1,4 @@
-"""Loads and stores (PTX ISA 9.7.9: ld, ldu, st), and the values that calls hand over.
+"""Loads and stores (PTX ISA 9.7.9: ld, ldu, st).
 
 An access is checked inline for the form that the stride guess suggests (lanes in a row, or all alike) and goes out
 of line for any other. Accesses of a block through one register share one test.
@@ -18,15 +18,15 @@ from teenycli.devices.cpu.layout import (
     SHARED_ID,
     Entry,
 )
-from teenycli.devices.cpu.lower import Lowering, stored_type
+from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.native import ENTRY, first_lane
-from teenycli.devices.cpu.program import Block, Handover, Inst, Placed, cells_written
+from teenycli.devices.cpu.program import Block, Handover, Inst, cells_written
 from teenycli.devices.cpu.registry import Mods, lowers
-from teenycli.devices.cpu.value import BITS, Value, integer
+from teenycli.devices.cpu.value import Value, integer
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
 from teenycli.ptx.code import Mem, Op, Reg
-from teenycli.ptx.model import TYPE_SIZES, Variable, type_width
+from teenycli.ptx.model import Variable, type_width
 
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _ENTRY_SIZE = sizeof(Entry)
@@ -617,27 +617,3 @@ def _scatter(x: Lowering, access: Access, lanes: str, pieces: list[str], mask: s
             f"i32 {x.site()}, i32 {part * g}, i64 {access.span}, i64 {k * access.size})"
         )
     x.check_dead()
-
-
-# --- calls -----------------------------------------------------------------------------------------------------------
-
-
-def hand_over(x: Lowering, step: Handover) -> None:
-    """A call's moves between registers, and between a register and a ``.param`` variable of the other side."""
-    values = []
-    for move in step.moves:
-        kind = f"i{8 * TYPE_SIZES[move.type]}"
-        if isinstance(move.source, Placed):
-            access = Access("local", 1, TYPE_SIZES[move.type], move.source.offset, False)
-            values.append(load(x, access, Mem(0))[0])
-        elif isinstance(move.source, Reg):
-            values.append(x.read_cell(move.source_scope.cell(move.source), kind))
-        else:
-            values.append(x.read(move.source, kind))
-    for move, value in zip(step.moves, values, strict=True):
-        if isinstance(move.target, Placed):
-            store(x, Access("local", 1, TYPE_SIZES[move.type], move.target.offset, True), Mem(0), [value])
-        else:
-            cell = move.target_scope.cell(move.target)
-            bits = BITS[stored_type(cell.type)]
-            x.store(cell, x.w.bitcast(x.w.resize(value, f"i{bits}"), stored_type(cell.type)))
