@@ -12,15 +12,15 @@ The state: arrivals pending in bits 0 to 19, arrivals of a phase in 20 to 39, by
 from __future__ import annotations
 
 from teenycli.devices.cpu.gather import require_locate
-from teenycli.devices.cpu.layout import LOCAL_ID, PARAM_ID, SHARED_ID, FaultKind
+from teenycli.devices.cpu.layout import FaultKind
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.ops.lanes import each_lane
-from teenycli.devices.cpu.ops.memory import Access, address_of, load, store
+from teenycli.devices.cpu.ops.memory import Access, address_of, fold_base, load, store
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import Mods, lowers
 from teenycli.devices.cpu.value import Value, Writer, integer
 from teenycli.ptx.code import Mem, Operand
-from teenycli.ptx.model import TYPE_SIZES, Int, Variable
+from teenycli.ptx.model import TYPE_SIZES, Int
 
 _COUNT = (1 << 20) - 1
 _EXPECTED, _BYTES, _PHASE = 20, 40, 63
@@ -38,13 +38,7 @@ def _named(inst: Inst) -> dict[str, Operand]:
 def _access(x: Lowering, inst: Inst, mem: Operand, window: str, size: int, *, store: bool) -> tuple[Access, Mem]:
     """An access of ``size`` bytes at an address operand."""
     assert isinstance(mem, Mem)
-    offset = mem.offset
-    if isinstance(mem.base, Variable):
-        place = x.program.resolve_dynamic(inst.scope.place(mem.base))
-        window = {SHARED_ID: "shared", LOCAL_ID: "local", PARAM_ID: "param"}.get(place.id, "generic")
-        offset += place.offset if window != "generic" else place.address
-    elif isinstance(mem.base, int):
-        offset += mem.base
+    window, offset = fold_base(x, inst, mem, window)
     return Access(window, max(size // 8, 1), min(size, 8), offset, store), mem
 
 

@@ -75,6 +75,18 @@ def _memory_operand(op: Op) -> Mem | None:
     return mem if isinstance(mem, Mem) else None
 
 
+def fold_base(x: Lowering, inst: Inst, mem: Mem, window: str) -> tuple[str, int]:
+    """The window and the byte offset of an address, with a variable or a number at its base folded into the offset."""
+    offset = mem.offset
+    if isinstance(mem.base, Variable):
+        place = x.program.resolve_dynamic(inst.scope.place(mem.base))
+        window = {SHARED_ID: "shared", LOCAL_ID: "local", PARAM_ID: "param"}.get(place.id, "generic")
+        offset += place.offset if window != "generic" else place.address
+    elif isinstance(mem.base, int):
+        offset += mem.base
+    return window, offset
+
+
 def access_of(x: Lowering, inst: Inst, mem: Mem) -> Access:
     """What ``inst`` accesses, with an address in a variable folded into ``offset``."""
     mods = inst.op.mods
@@ -83,13 +95,7 @@ def access_of(x: Lowering, inst: Inst, mem: Mem) -> Access:
         window = "param" if x.program.is_entry_param(inst.scope, mem) else "local"
     elif window in ("global", "const"):
         window = "generic"
-    offset = mem.offset
-    if isinstance(mem.base, Variable):
-        place = x.program.resolve_dynamic(inst.scope.place(mem.base))
-        window = {SHARED_ID: "shared", LOCAL_ID: "local", PARAM_ID: "param"}.get(place.id, "generic")
-        offset += place.offset if window != "generic" else place.address
-    elif isinstance(mem.base, int):
-        offset += mem.base
+    window, offset = fold_base(x, inst, mem, window)
     order = next((m for m in ("volatile", "relaxed", "acquire", "release") if m in mods.values()), "")
     count = _VECTORS.get(mods.get("vec", ""), 1)
     size = (type_width(mods["type"]) or 0) // 8
