@@ -11,6 +11,7 @@ from teenycli.devices.cpu.value import Value, Writer, constant_of_bits, integer
 
 #: LLVM's numbers of the rounding modes (``llvm.set.rounding``).
 _MODES = {"rz": 0, "rp": 2, "rm": 3}
+_DYNAMIC = 'metadata !"round.dynamic", metadata !"fpexcept.ignore"'
 _NAN16 = 0x7FFF
 
 
@@ -61,21 +62,38 @@ def conversion(w: Writer, op: str, rnd: str, a: Value, to: str) -> Value:
 
 
 def directed(w: Writer, op: str, rnd: str, kind: str, to: str, count: int) -> str:
-    """The helper that does one operation with the machine's rounding mode changed around it."""
+    """The helper that does one operation with the machine's rounding mode changed around it.
+
+    A warp's vector goes through in native ones: LLVM 22 aborts on a ``constrained.fptrunc`` to half of a longer one.
+    """
     name = f"teeny.{op}.{rnd}.{kind}.{to}"
     if name not in w.unit.helpers:
-        source, target = w.vector(kind), w.vector(to)
-        overload = w.suffix(to, False) if kind == to else f"{w.suffix(to, False)}.{w.suffix(kind, False)}"
+        size = min(w.width, w.unit.group)
+        part, source, target = f"<{size} x {to}>", w.vector(kind), w.vector(to)
+        to_suffix = w.suffix(to, False, lanes=size)
+        overload = to_suffix if kind == to else f"{to_suffix}.{w.suffix(kind, False, lanes=size)}"
         intrinsic = f"llvm.experimental.constrained.{op}.{overload}"
-        args = [f"{source} %a{k}" for k in range(count)]
-        w.unit.declare(intrinsic, target, [source] * count + ["metadata", "metadata"])
+        insert = f"llvm.vector.insert.{w.suffix(to, False)}.{to_suffix}"
+        w.unit.declare(intrinsic, part, [f"<{size} x {kind}>"] * count + ["metadata", "metadata"])
+        w.unit.declare(insert, target, [target, part, "i64"])
         w.unit.declare("llvm.set.rounding", "void", ["i32"])
+        lines, result = [], "poison"
+        for first in range(0, w.width, size):
+            order = f"<{size} x i32> <" + ", ".join(f"i32 {first + k}" for k in range(size)) + ">"
+            lines += [f"  %p{k}.{first} = shufflevector {source} %a{k}, {source} poison, {order}" for k in range(count)]
+            given = ", ".join(f"<{size} x {kind}> %p{k}.{first}" for k in range(count))
+            lines += [
+                f"  %q{first} = call {part} @{intrinsic}({given}, {_DYNAMIC}) strictfp",
+                f"  %r{first} = call {target} @{insert}({target} {result}, {part} %q{first}, i64 {first})",
+            ]
+            result = f"%r{first}"
+        body = "\n".join(lines)
         w.unit.helpers[name] = f"""
-define internal {target} @{name}({", ".join(args)}) noinline strictfp nounwind #0 {{
+define internal {target} @{name}({", ".join(f"{source} %a{k}" for k in range(count))}) noinline strictfp nounwind #0 {{
   call void @llvm.set.rounding(i32 {_MODES[rnd]}) strictfp
-  %r = call {target} @{intrinsic}({", ".join(args)}, metadata !"round.dynamic", metadata !"fpexcept.ignore") strictfp
+{body}
   call void @llvm.set.rounding(i32 1) strictfp
-  ret {target} %r
+  ret {target} {result}
 }}
 """
     return name
@@ -112,11 +130,23 @@ def widen(w: Writer, type: str, a: Value) -> Value:
 
 
 def narrow(w: Writer, type: str, a: Value, rnd: str = "rn") -> Value:
-    """A float or double rounded to f16 or bf16 bits; NaN becomes 0x7fff."""
+    """A float or double rounded to f16 or bf16 bits; NaN becomes 0x7fff, but keeps its payload from double to f16."""
+    nan = integer("i16", _NAN16)
+    unordered = w.compare("fcmp uno", a, a)
     if a.type == "double":
+        if type == "f16":
+            nan = _shortened_nan(w, a)
         a = to_odd_float(w, a) if rnd == "rn" else conversion(w, "fptrunc", rnd, a, "float")
     bits = w.bitcast(conversion(w, "fptrunc", rnd, a, "half"), "i16") if type == "f16" else _round_bf16(w, a, rnd)
-    return w.select(w.compare("fcmp uno", a, a), integer("i16", _NAN16), bits)
+    return w.select(unordered, nan, bits)
+
+
+def _shortened_nan(w: Writer, a: Value) -> Value:
+    """The quiet half whose sign and payload are the upper ones of a double that is NaN."""
+    bits = w.bitcast(a, "i64")
+    sign = w.both(w.binary("lshr", bits, integer("i64", 48)), integer("i64", 0x8000))
+    payload = w.both(w.binary("lshr", bits, integer("i64", 42)), integer("i64", 0x1FF))
+    return w.cast("trunc", w.either(w.either(sign, payload), integer("i64", 0x7E00)), "i16")
 
 
 def _round_bf16(w: Writer, a: Value, rnd: str) -> Value:

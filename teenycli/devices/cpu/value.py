@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 #: Bits of the LLVM types in use.
 BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "i128": 128,
         "half": 16, "bfloat": 16, "float": 32, "double": 64}  # fmt: skip
 _SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
+_LOGIC = frozenset({"and", "or", "xor"})
 _FLOAT_OF = {16: "half", 32: "float", 64: "double"}
 
 
@@ -115,6 +116,7 @@ class Writer:
         self.head: list[str] = []
         self._next = 0
         self._splats: dict[tuple[str, str], str] = {}
+        self._logical: set[str] = set()
         self.current = ""
 
     # --- text ------------------------------------------------------------------------------------------------
@@ -156,9 +158,10 @@ class Writer:
     def type_of(self, type: str, uniform: bool) -> str:
         return type if uniform else f"<{self.width} x {type}>"
 
-    def suffix(self, type: str, uniform: bool) -> str:
+    def suffix(self, type: str, uniform: bool, *, lanes: int = 0) -> str:
+        """How the name of an overloaded intrinsic says ``type``; a vector of ``lanes``, or of the warp's width."""
         scalar = _SUFFIX.get(type, type)
-        return scalar if uniform else f"v{self.width}{scalar}"
+        return scalar if uniform else f"v{lanes or self.width}{scalar}"
 
     def lanes(self, value: Value) -> str:
         """The vector form of a value, as text."""
@@ -200,6 +203,8 @@ class Writer:
         assert a.type == b.type, (op, a, b)
         uniform, (x, y) = self._texts(a, b)
         text = self.assign(f"{op} {self.type_of(a.type, uniform)} {x}, {y}")
+        if op in _LOGIC or (op == "add" and {x, y} & self._logical):
+            self._logical.add(text)
         return Value(a.type, text, uniform, a.type == "float")
 
     def unary(self, op: str, a: Value) -> Value:
@@ -221,13 +226,39 @@ class Writer:
             text = self.assign(f"select i1 {condition.text}, {a.type} {a.text}, {b.type} {b.text}")
             return Value(a.type, text, True, a.raw or b.raw)
         kind = self.vector(a.type)
+        if not condition.uniform:
+            a, b = self._apart(a), self._apart(b)
         test = f"i1 {condition.text}" if condition.uniform else f"{self.vector('i1')} {condition.text}"
         text = self.assign(f"select {test}, {kind} {self.lanes(a)}, {kind} {self.lanes(b)}")
         return Value(a.type, text, False, a.raw or b.raw)
 
+    def is_logical(self, value: Value) -> bool:
+        """Whether a value comes from ``and``, ``or`` or ``xor``."""
+        return value.text in self._logical
+
+    def mark_logical(self, value: Value) -> None:
+        self._logical.add(value.text)
+
+    def _apart(self, value: Value) -> Value:
+        """A vector that no selection is merged into.
+
+        LLVM 22 gets ``select(mask, a & C | b & ~C, a)`` wrong with AVX-512: of a ``vpternlog`` under a mask, whose
+        constant is a broadcast from memory, it swaps two operands and not the truth table's bits. A fence, which is
+        no instruction, keeps the two apart.
+        """
+        bits = BITS[value.type]
+        if not self.unit.masked or value.uniform or bits not in (32, 64) or value.text not in self._logical:
+            return value
+        kind = _FLOAT_OF[bits]
+        given = value if value.type == kind else self.cast("bitcast", value, kind)
+        fenced = replace(self.intrinsic("arithmetic.fence", given), raw=value.raw)
+        return fenced if value.type == kind else self.cast("bitcast", fenced, value.type)
+
     def cast(self, op: str, a: Value, to: str) -> Value:
         """``op`` is ``zext``, ``fptosi``…"""
         text = self.assign(f"{op} {self.type_of(a.type, a.uniform)} {a.text} to {self.type_of(to, a.uniform)}")
+        if op == "bitcast" and a.text in self._logical:
+            self._logical.add(text)
         return Value(to, text, a.uniform, to == "float" and op != "bitcast")
 
     def bitcast(self, a: Value, to: str) -> Value:
