@@ -115,8 +115,28 @@ def narrow(w: Writer, type: str, a: Value, rnd: str = "rn") -> Value:
     """A float or double rounded to f16 or bf16 bits; NaN becomes 0x7fff."""
     if a.type == "double":
         a = to_odd_float(w, a) if rnd == "rn" else conversion(w, "fptrunc", rnd, a, "float")
-    bits = w.bitcast(conversion(w, "fptrunc", rnd, a, "half"), "i16") if type == "f16" else _round_bf16(w, a, rnd)
+    bits = _round_f16(w, a, rnd) if type == "f16" else _round_bf16(w, a, rnd)
     return w.select(w.compare("fcmp uno", a, a), integer("i16", _NAN16), bits)
+
+
+def _round_f16(w: Writer, a: Value, rnd: str) -> Value:
+    """The nearest half, or in a directed mode its neighbour where that one lies on the wrong side of ``a``.
+
+    LLVM 22 ends the process on AVX-512 over a conversion of 32 floats to halves in the machine's own rounding mode.
+    """
+    near = w.cast("fptrunc", a, "half")
+    bits = w.bitcast(near, "i16")
+    if rnd == "rn":
+        return bits
+    back = w.cast("fpext", near, "float")
+    one, minus = integer("i16", 1), integer("i16", -1)
+    if rnd == "rz":
+        wrong, step = w.compare("fcmp ogt", magnitude(w, back), magnitude(w, a)), minus
+    else:
+        wrong = w.compare("fcmp ogt" if rnd == "rm" else "fcmp olt", back, a)
+        negative = w.compare("icmp slt", bits, integer("i16", 0))
+        step = w.select(negative, one, minus) if rnd == "rm" else w.select(negative, minus, one)
+    return w.select(wrong, w.add(bits, step), bits)
 
 
 def _round_bf16(w: Writer, a: Value, rnd: str) -> Value:
