@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from tests.oracle.floating import SCALARS, is_float
 from tests.oracle.floats import FORMATS, ONE, Format, Number, decode, encode, flush, whole
 from tests.oracle.meaning import Bits, Meaning, Mods, clamped, means, number, width
@@ -21,6 +23,8 @@ def _cvt(m: Mods) -> Meaning:
         return _pack(m)
     if dtype == "tf32":
         return lambda a: _to_tf32(m, a)
+    if m.get("rnd") == "rs":
+        return _two_by_chance(m) if dtype in SCALARS else _four_by_chance(m)
     if dtype in _SMALL or atype in _SMALL or atype == "ue8m0x2":
         return _small(m)
     if dtype in SCALARS and atype == "f32":
@@ -120,6 +124,56 @@ def _small(m: Mods) -> Meaning:
         return None if upper is None or lower is None else upper << room | lower
 
     return two
+
+
+def _by_chance(m: Mods, form: Format, a: int, random: int, count: int) -> Bits:
+    """Rounded away from zero when ``random`` of ``2**count`` and the part of a unit that is cut off reach a whole.
+
+    Of that part no more bits count than there are random ones.
+    """
+    x = decode(FORMATS["f32"], a)
+    if x.kind == "finite" and x.m:
+        unit = max(x.m.bit_length() - 1 + x.e, 1 - form.bias) - form.mantissa
+        size = Fraction(x.m) * Fraction(2) ** (x.e - unit)
+        whole_units = size.numerator // size.denominator
+        rest = size - whole_units
+        up = int(rest * 2**count) + random >= 2**count
+        x = Number(x.sign, whole_units + up, unit)
+    return _modified(m, form, x, "rn")
+
+
+def _two_by_chance(m: Mods) -> Meaning:
+    form = FORMATS[SCALARS[m["dtype"]]]
+    count = 23 - form.mantissa
+
+    def two(a: int, b: int, rbits: int) -> Bits:
+        upper, lower = (_by_chance(m, form, x, r & (1 << count) - 1, count) for x, r in ((a, rbits >> 16), (b, rbits)))
+        return _pair(upper, lower)
+
+    return two
+
+
+def _four_by_chance(m: Mods) -> Meaning:
+    """Sixteen random bits for each of a, b, e and f; b and f have them with the highest first, a and e the same ones
+    with the lowest first.
+    """
+    form = FORMATS[m["dtype"].removesuffix("x4")]
+    room = _SMALL[f"{m['dtype'].removesuffix('x4')}x2"]
+
+    def four(a: int, b: int, e: int, f: int, rbits: int) -> Bits:
+        byte = [rbits >> 8 * k & 0xFF for k in range(4)]
+        first, second = ((3, 1), (2, 0)) if room == 4 else ((3, 2), (1, 0))
+        total = 0
+        for pair, (high, low) in (((a, b), first), ((e, f), second)):
+            forward = f"{byte[high]:08b}{byte[low]:08b}"
+            for x, digits in zip(pair, (forward[::-1], forward), strict=True):
+                code = _by_chance(m, form, x, int(digits, 2), 16)
+                if code is None:
+                    return None
+                total = total << room | code
+        return total
+
+    return four
 
 
 def _both(one: Meaning, given: int, taken: int) -> Meaning:

@@ -22,6 +22,7 @@ def load() -> None:
         integers,
         memory,
         moves,
+        stochastic,
         sync,
         video,
         warp,

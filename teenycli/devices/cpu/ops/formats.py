@@ -1,7 +1,7 @@
 """Conversion to and from the narrow floating-point formats (PTX ISA 9.7.9, cvt): fp8, fp6, fp4 and ue8m0 scales.
 
-Every number of these formats is a float32 exactly, so all goes by way of float32. Stochastic rounding (``.rs``) is not
-here: which random bits meet which input is drawn in the ISA and not said.
+Every number of these formats is a float32 exactly, so all goes by way of float32. Stochastic rounding (``.rs``) is in
+``stochastic``.
 """
 
 from __future__ import annotations
