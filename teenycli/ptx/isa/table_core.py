@@ -127,6 +127,7 @@ form("fma.rnd{.ftz}{.sat}.type d, a, b, c", rnd="rn", type=HALVES, ptx=(4, 2), s
 form("fma.rnd{.ftz}.relu.type d, a, b, c", rnd="rn", type=HALVES, ptx=(7, 0), sm=80)
 form("fma.rnd{.relu}.type d, a, b, c", rnd="rn", type=BHALVES, ptx=(7, 0), sm=80)
 form("fma.rnd.oob{.relu}.type d, a, b, c", rnd="rn", type=f"{HALVES} {BHALVES}", ptx=(8, 1), sm=90)
+form("fma.rnd.oob.sat.type d, a, b, c", rnd="rn", type=HALVES, ptx=(8, 1), sm=90)
 form("fma.rnd{.sat}.type.atype d, a:atype, b:atype, c", type="f32", atype="f16 bf16", ptx=(8, 6), sm=100)
 
 row("div", tier=1, doc="Floating Point Instructions: div")
