@@ -20,6 +20,7 @@ def load() -> None:
         floats,
         formats,
         integers,
+        launch_control,
         memory,
         moves,
         stochastic,
