@@ -35,7 +35,7 @@ OPCODES = [
     *("set", "setp", "selp", "slct", "and", "or", "xor", "not", "cnot", "lop3", "shf", "shl", "shr", "prmt", "mov"),
     *("add", "mul", "fma", "fma", "set", "setp", "setp", "cvt", "cvt", "cvt", "cvt", "cvt", "min", "max"),
     *("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset", "vmad", "vadd2", "vavrg4", "vabsdiff4"),
-    *("vsub4", "vmin2", "vset4", "vset2", "vavrg2", "vmax4"),
+    *("vsub4", "vmin2", "vset4", "vset2", "vavrg2", "vmax4", "clmad"),
 ]
 _EDGES = [
     *(0, 1, 2, 5, 7, 8, 15, 16, 31, 32, 33, 63, 64, 127, 128, 255, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000),

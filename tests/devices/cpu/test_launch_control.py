@@ -125,3 +125,25 @@ def test_reductions_complete_the_bytes_of_an_mbarrier(
     rig.run([out], grid=(4,), block=(32,), cluster=(2, 1, 1))
     rig.device.close()
     assert out.tolist() == [new & (1 << bits) - 1] * 4
+
+
+def test_a_store_of_sixteen_bytes_completes_them() -> None:
+    text = """
+    .visible .entry k(.param .u64 out) {
+    .reg .b64 %a, %b, %o, %x, %y; .reg .b128 %q, %v; .reg .b32 %r, %c, %t; .reg .pred %p;
+    .shared .align 16 .b8 box[512]; .shared .align 8 .b64 bar;
+    mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared::cta.b64 [bar], 1;
+    @%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 512; barrier.cluster.arrive; barrier.cluster.wait;
+    mov.u32 %r, %cluster_ctarank; xor.b32 %c, %r, 1; mov.u64 %a, box; mad.wide.u32 %a, %t, 16, %a; mov.u64 %b, bar;
+    mapa.shared::cluster.u64 %o, %a, %c; mapa.shared::cluster.u64 %b, %b, %c;
+    cvt.u64.u32 %x, %t; cvt.u64.u32 %y, %r; mov.b128 %q, {%x, %y};
+    st.async.shared::cluster.mbarrier::complete_tx::bytes.b128 [%o], %q, [%b];
+    wait: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p, [bar], 0; @!%p bra wait;
+    ld.shared.b128 %v, [%a]; ld.param.u64 %o, [out]; mov.u32 %c, %ctaid.x; mad.lo.u32 %c, %c, 32, %t;
+    mad.wide.u32 %o, %c, 16, %o; st.global.b128 [%o], %v; barrier.cluster.arrive; barrier.cluster.wait; ret; }"""
+    out = np.zeros((2, 32, 2), np.uint64)
+    rig = Rig(text)
+    rig.run([out], grid=(2,), block=(32,), cluster=(2, 1, 1))
+    rig.device.close()
+    np.testing.assert_array_equal(out[:, :, 0], [np.arange(32)] * 2)
+    np.testing.assert_array_equal(out[:, :, 1], [[1] * 32, [0] * 32])

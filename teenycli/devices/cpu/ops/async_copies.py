@@ -364,7 +364,7 @@ def _store_async(x: Lowering, inst: Inst) -> None:
     values = [x.read(operand, f"i{8 * TYPE_SIZES[mods['type']]}") for operand in x.elements(given["b"])]
     size = TYPE_SIZES[mods["type"]]
     access, mem = access_at(x, inst, given["a"], "shared", size, store=True)
-    access.count = len(values)
+    access.size, access.count = size, len(values)
     store(x, access, mem, values)
     complete_bytes(x, inst, given["mbar"], integer("i64", size * len(values)))
 
