@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
+
 from tests.oracle.floating import SCALARS, is_float
-from tests.oracle.floats import FORMATS, ONE, Format, Number, decode, encode, flush, whole
+from tests.oracle.floats import FORMATS, NAN, ONE, Format, Number, decode, encode, flush, whole
 from tests.oracle.meaning import Bits, Meaning, Mods, clamped, means, number, width
 
 #: tf32 lies in the upper bits of a single: 13 bits of the fraction are not there.
@@ -11,7 +14,7 @@ _TF32 = Format(8, 10, 0x3FFFF)
 
 
 #: Pairs of small floats: the bits that each has in the register.
-_SMALL = {"e5m2x2": 8, "e4m3x2": 8, "e3m2x2": 8, "e2m3x2": 8, "e2m1x2": 4}
+_SMALL = {"e5m2x2": 8, "e4m3x2": 8, "e3m2x2": 8, "e2m3x2": 8, "e2m1x2": 4, "s2f6x2": 8}
 
 
 @means("cvt")
@@ -21,6 +24,8 @@ def _cvt(m: Mods) -> Meaning:
         return _pack(m)
     if dtype == "tf32":
         return lambda a: _to_tf32(m, a)
+    if m.get("rnd") == "rs":
+        return _two_by_chance(m) if dtype in SCALARS else _four_by_chance(m)
     if dtype in _SMALL or atype in _SMALL or atype == "ue8m0x2":
         return _small(m)
     if dtype in SCALARS and atype == "f32":
@@ -118,32 +123,117 @@ def _small(m: Mods) -> Meaning:
     """Two floats to a pair of small ones, or a pair of small ones to two halves; a, or the upper one, comes first."""
     dtype, atype = m["dtype"], m["atype"]
     if atype == "ue8m0x2":
-        return _both(lambda a: 0x7FFF if a == 0xFF else a << 7 or 0x40, 8, 16)
+        return _both(lambda a, _: 0x7FFF if a == 0xFF else a << 7 or 0x40, 8, 16)
     if atype in _SMALL:
-        small = FORMATS[atype.removesuffix("x2")]
-        # The two bits above six are to be zero.
-        return _both(
-            lambda a: None if a >> small.bits else _modified(m, FORMATS["f16"], decode(small, a), "rn"),
-            _SMALL[atype],
-            16,
-        )
-    form, room = FORMATS[dtype.removesuffix("x2")], _SMALL[dtype]
-    if atype == "f16x2":
-        return _both(lambda a: _modified(m, form, decode(FORMATS["f16"], a), "rn"), 16, room)
+        half, read = FORMATS[dtype.removesuffix("x2")], _reader(atype)
 
-    def two(a: int, b: int) -> Bits:
-        upper, lower = (_modified(m, form, decode(FORMATS["f32"], x), "rn") for x in (a, b))
+        def widened(a: int, scale: int) -> Bits:
+            number = read(a)
+            return None if number is None else _modified(m, half, _times(number, scale), "rn")
+
+        return _both(widened, _SMALL[atype], 16)
+    write, room = _writer(m), _SMALL[dtype]
+    if atype in SCALARS:
+        half = FORMATS[SCALARS[atype]]
+        return _both(lambda a, scale: write(_times(decode(half, a), scale, -1)), 16, room)
+
+    def two(a: int, b: int, scales: int = _ONES) -> Bits:
+        pairs = ((a, scales >> 8), (b, scales & 0xFF))
+        upper, lower = (write(_times(decode(FORMATS["f32"], x), scale, -1)) for x, scale in pairs)
         return None if upper is None or lower is None else upper << room | lower
 
     return two
 
 
-def _both(one: Meaning, given: int, taken: int) -> Meaning:
-    """An operation from each of two parts of ``given`` bits to one of ``taken``."""
+#: A pair of scales that change nothing.
+_ONES = 0x7F7F
 
-    def both(a: int) -> Bits:
+
+def _times(x: Number, scale: int, sign: int = 1) -> Number:
+    """A number times a ue8m0 scale, or over it."""
+    return NAN if scale == 0xFF else x._replace(e=x.e + sign * (scale - 127))
+
+
+def _reader(atype: str) -> Callable[[int], Number | None]:
+    """From a code to its number. The two bits above six are to be zero."""
+    if atype == "s2f6x2":
+        return lambda a: Number(a >> 7, 256 - a if a >> 7 else a, -6)
+    form = FORMATS[atype.removesuffix("x2")]
+    return lambda a: None if a >> form.bits else decode(form, a)
+
+
+def _writer(m: Mods) -> Callable[[Number], Bits]:
+    if m["dtype"] != "s2f6x2":
+        form = FORMATS[m["dtype"].removesuffix("x2")]
+        return lambda x: _modified(m, form, x, "rn")
+
+    def fixed(x: Number) -> int:
+        """64ths in a byte, two's complement; the most positive one for a NaN."""
+        if x.is_nan:
+            return 0x7F
+        count = whole(x._replace(e=x.e + 6), "rni")
+        size = 1 << 9 if x.is_inf else count.m << max(count.e, 0)
+        return 0 if x.sign and "relu" in m else clamped(-size if x.sign else size, "s8") & 0xFF
+
+    return fixed
+
+
+def _by_chance(m: Mods, form: Format, a: int, random: int, count: int) -> Bits:
+    """Rounded away from zero when ``random`` of ``2**count`` and the part of a unit that is cut off reach a whole.
+
+    Of that part no more bits count than there are random ones.
+    """
+    x = decode(FORMATS["f32"], a)
+    if x.kind == "finite" and x.m:
+        unit = max(x.m.bit_length() - 1 + x.e, 1 - form.bias) - form.mantissa
+        size = Fraction(x.m) * Fraction(2) ** (x.e - unit)
+        whole_units = size.numerator // size.denominator
+        rest = size - whole_units
+        up = int(rest * 2**count) + random >= 2**count
+        x = Number(x.sign, whole_units + up, unit)
+    return _modified(m, form, x, "rn")
+
+
+def _two_by_chance(m: Mods) -> Meaning:
+    form = FORMATS[SCALARS[m["dtype"]]]
+    count = 23 - form.mantissa
+
+    def two(a: int, b: int, rbits: int) -> Bits:
+        upper, lower = (_by_chance(m, form, x, r & (1 << count) - 1, count) for x, r in ((a, rbits >> 16), (b, rbits)))
+        return _pair(upper, lower)
+
+    return two
+
+
+def _four_by_chance(m: Mods) -> Meaning:
+    """Sixteen random bits for each of a, b, e and f; b and f have them with the highest first, a and e the same ones
+    with the lowest first.
+    """
+    form = FORMATS[m["dtype"].removesuffix("x4")]
+    room = _SMALL[f"{m['dtype'].removesuffix('x4')}x2"]
+
+    def four(a: int, b: int, e: int, f: int, rbits: int) -> Bits:
+        byte = [rbits >> 8 * k & 0xFF for k in range(4)]
+        first, second = ((3, 1), (2, 0)) if room == 4 else ((3, 2), (1, 0))
+        total = 0
+        for pair, (high, low) in (((a, b), first), ((e, f), second)):
+            forward = f"{byte[high]:08b}{byte[low]:08b}"
+            for x, digits in zip(pair, (forward[::-1], forward), strict=True):
+                code = _by_chance(m, form, x, int(digits, 2), 16)
+                if code is None:
+                    return None
+                total = total << room | code
+        return total
+
+    return four
+
+
+def _both(one: Callable[[int, int], Bits], given: int, taken: int) -> Meaning:
+    """An operation from each of two parts of ``given`` bits, with its scale, to one of ``taken``."""
+
+    def both(a: int, scales: int = _ONES) -> Bits:
         mask = (1 << given) - 1
-        upper, lower = one(a >> given & mask), one(a & mask)
+        upper, lower = one(a >> given & mask, scales >> 8), one(a & mask, scales & 0xFF)
         return None if upper is None or lower is None else upper << taken | lower
 
     return both

@@ -99,7 +99,19 @@ def _mul(m: Mods) -> Meaning:
 
 @means("fma")
 def _fma(m: Mods) -> Meaning:
-    return arithmetic(m, lambda a, b, c: add(multiply(a, b), c, _rounding(m)))
+    def exact(a: Number, b: Number, c: Number) -> Number:
+        return add(multiply(a, b), c, _rounding(m))
+
+    if "oob" not in m:
+        return arithmetic(m, exact)
+    type = m["type"]
+    fused = arithmetic({**m, "type": SCALARS.get(type, type)}, exact)
+
+    def one(a: int, b: int, c: int) -> Bits:
+        """A product with the NaN of what was out of bounds is nothing, and the sum with it."""
+        return 0 if {a, b} & {0x7FF7, 0xFFF7} else fused(a, b, c)
+
+    return packed(one, 2, 16) if type in SCALARS else one
 
 
 @means("mad")

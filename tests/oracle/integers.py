@@ -15,11 +15,20 @@ def mask(bits: int) -> int:
 # --- arithmetic ------------------------------------------------------------------------------------------------------
 
 
+def by_parts(m: Mods, make: Callable[[Mods], Meaning]) -> Meaning:
+    """The meaning for a packed type such as ``u8x4`` from that for one part, ``u8``; a scalar type is one part."""
+    type, _, count = m["type"].partition("x")
+    scalar = make({**m, "type": type})
+    return packed(scalar, int(count), width(type)) if count else scalar
+
+
 def sum_of(m: Mods, sign: int) -> Meaning:
     """Integer ``add`` and ``sub``."""
+    return by_parts(m, lambda one: _sum_of(one, sign))
+
+
+def _sum_of(m: Mods, sign: int) -> Meaning:
     type = m["type"]
-    if type in ("u16x2", "s16x2"):
-        return packed(lambda a, b: a + sign * b, 2, 16)
     bits, value = width(type), number(type)
     if "sat" in m:
         return lambda a, b: clamped(value(a) + sign * value(b), type) & mask(bits)
@@ -120,21 +129,36 @@ def absolute(m: Mods) -> Meaning:
 
 
 def negative(m: Mods) -> Meaning:
-    bits = width(m["type"])
-    return lambda a: -a & mask(bits)
+    return by_parts(m, lambda one: lambda a: -a & mask(width(one["type"])))
 
 
 def extreme(m: Mods, pick: Callable[[int, int], int]) -> Meaning:
     """Integer ``min`` and ``max``, packed ones too; ``.relu`` holds the result above zero."""
-    type = m["type"]
-    part = type.removesuffix("x2")
-    value, bits = number(part), width(part)
 
-    def one(a: int, b: int) -> int:
-        result = pick(value(a), value(b))
-        return (max(result, 0) if "relu" in m else result) & mask(bits)
+    def make(one: Mods) -> Meaning:
+        value, bits = number(one["type"]), width(one["type"])
 
-    return packed(one, 2, 16) if type.endswith("x2") else one
+        def picked(a: int, b: int) -> int:
+            result = pick(value(a), value(b))
+            return (max(result, 0) if "relu" in m else result) & mask(bits)
+
+        return picked
+
+    return by_parts(m, make)
+
+
+@means("clmad")
+def _clmad(m: Mods) -> Meaning:
+    """The product of polynomials with coefficients modulo 2, one half of it, and c added."""
+
+    def act(a: int, b: int, c: int) -> int:
+        product = 0
+        for k in range(64):
+            if a >> k & 1:
+                product ^= b << k
+        return (product >> (64 if m["mode"] == "hi" else 0) & mask(64)) ^ c
+
+    return act
 
 
 # --- bits ------------------------------------------------------------------------------------------------------------

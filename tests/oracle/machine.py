@@ -227,7 +227,10 @@ class Machine:
         count = len(results)
 
         def act(t: Thread) -> None:
-            given = [source(t) for source in sources]
+            given: list[Bits] = []
+            for source in sources:
+                value = source(t)
+                given += value if isinstance(value, list) else [value]
             if takes_carry:
                 given.append(t.carry)
             found = None if None in given else meaning(*given)

@@ -36,7 +36,7 @@ OPCODES = [
     *("set", "setp", "selp", "slct", "and", "or", "xor", "not", "cnot", "lop3", "shf", "shl", "shr", "prmt", "mov"),
     *("add", "mul", "fma", "fma", "set", "setp", "setp", "cvt", "cvt", "cvt", "cvt", "cvt", "min", "max"),
     *("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset", "vmad", "vadd2", "vavrg4", "vabsdiff4"),
-    *("vsub4", "vmin2", "vset4", "vset2", "vavrg2", "vmax4"),
+    *("vsub4", "vmin2", "vset4", "vset2", "vavrg2", "vmax4", "clmad"),
 ]
 _EDGES = [
     *(0, 1, 2, 5, 7, 8, 15, 16, 31, 32, 33, 63, 64, 127, 128, 255, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000),
@@ -209,12 +209,12 @@ def operand(rng: random.Random, form: Form, spec: OperandSpec, mods: dict[str, s
         while first == second:
             second = register(rng, 1)
         return f"{first}|{second}"
+    if spec.vector == "braces":
+        return "{" + ", ".join(_fitting(rng, type) for _ in range(form.count_of(spec, mods) or 2)) + "}"
     if not spec.register and rng.random() < 0.12:
         value = constant(rng, type)
         if value is not None:
             return value
-    if spec.vector == "braces":
-        return "{" + ", ".join(_fitting(rng, type) for _ in range(form.count_of(spec, mods) or 2)) + "}"
     return ("!" if spec.negatable and type == "pred" and rng.random() < 0.3 else "") + _fitting(
         rng, type, relaxed=spec.relaxed
     )
@@ -235,7 +235,7 @@ def _selector(rng: random.Random, spec: OperandSpec) -> str:
     return ".b" + "".join(str(rng.randrange(8)) for _ in range(4))
 
 
-_LEFT_OUT = {"approx", "full", "oob", "cc", "half"}
+_LEFT_OUT = {"approx", "full", "cc", "half"}
 
 
 @cache
@@ -246,13 +246,13 @@ def choices(opcode: str) -> tuple[Form, ...]:
         for form in forms_of(opcode)
         if form.until is None
         and not any(slot.required and slot.name in _LEFT_OUT for slot in form.modifiers)
-        and not any(spec.vector for spec in form.operands)
+        and not any(spec.vector for spec in form.operands if form.opcode != "cvt")
         and "b128" not in form.text
     )
 
 
 #: Formats that the oracle doesn't have.
-_STRANGE = re.compile(r"e\dm\dx4|rs$|b128")
+_STRANGE = re.compile(r"b128")
 
 
 def modifiers(rng: random.Random, form: Form) -> dict[str, str] | None:

@@ -44,7 +44,7 @@ class TestTable:
         for form in forms_of(opcode):
             assert form.opcode == opcode
             assert form.tier in (1, 2, 3)
-            assert (1, 0) <= form.ptx <= (9, 0)
+            assert (1, 0) <= form.ptx <= (9, 3)
             assert form.suffix in ("", "a", "f")
 
     def test_no_form_stands_twice(self) -> None:
@@ -237,7 +237,7 @@ class TestThroughTheResolver:
             "add.s32.u32 %s32_1, %s32_2, %s32_3;",
             "add.b32 %b32_1, %b32_2, %b32_3;",
             "add.rn.s32 %s32_1, %s32_2, %s32_3;",
-            "add.sat.u32 %u32_1, %u32_2, %u32_3;",
+            "add.sat.u64 %u64_1, %u64_2, %u64_3;",
             "add.f32.ftz.rn.rz %f32_1, %f32_2, %f32_3;",
             "add.s32 %s32_1, %s32_2;",
             "add.s32 %s32_1, %s32_2, %s32_3, %s32_4;",

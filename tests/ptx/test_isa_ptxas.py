@@ -45,8 +45,9 @@ Claim = tuple[str, str]
 
 
 def every_form() -> list[Form]:
-    # The operands of a call are no operands of the table.
-    return [form for opcode in rows() for form in forms_of(opcode) if opcode != "call"]
+    """The forms that ptxas of CUDA 13.0 can know. The operands of a call are no operands of the table."""
+    forms = (form for opcode in rows() for form in forms_of(opcode) if opcode != "call")
+    return [form for form in forms if form.ptx <= TARGETS[0].version]
 
 
 def instructions(form: Form, limit: int) -> dict[str, set[Claim]]:

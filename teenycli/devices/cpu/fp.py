@@ -11,7 +11,6 @@ from teenycli.devices.cpu.value import Value, Writer, constant_of_bits, integer
 
 #: LLVM's numbers of the rounding modes (``llvm.set.rounding``).
 _MODES = {"rz": 0, "rp": 2, "rm": 3}
-_DYNAMIC = 'metadata !"round.dynamic", metadata !"fpexcept.ignore"'
 _NAN16 = 0x7FFF
 
 
@@ -62,38 +61,21 @@ def conversion(w: Writer, op: str, rnd: str, a: Value, to: str) -> Value:
 
 
 def directed(w: Writer, op: str, rnd: str, kind: str, to: str, count: int) -> str:
-    """The helper that does one operation with the machine's rounding mode changed around it.
-
-    A warp's vector goes through in native ones: LLVM 22 aborts on a ``constrained.fptrunc`` to half of a longer one.
-    """
+    """The helper that does one operation with the machine's rounding mode changed around it."""
     name = f"teeny.{op}.{rnd}.{kind}.{to}"
     if name not in w.unit.helpers:
-        size = min(w.width, w.unit.group)
-        part, source, target = f"<{size} x {to}>", w.vector(kind), w.vector(to)
-        to_suffix = w.suffix(to, False, lanes=size)
-        overload = to_suffix if kind == to else f"{to_suffix}.{w.suffix(kind, False, lanes=size)}"
+        source, target = w.vector(kind), w.vector(to)
+        overload = w.suffix(to, False) if kind == to else f"{w.suffix(to, False)}.{w.suffix(kind, False)}"
         intrinsic = f"llvm.experimental.constrained.{op}.{overload}"
-        insert = f"llvm.vector.insert.{w.suffix(to, False)}.{to_suffix}"
-        w.unit.declare(intrinsic, part, [f"<{size} x {kind}>"] * count + ["metadata", "metadata"])
-        w.unit.declare(insert, target, [target, part, "i64"])
+        args = [f"{source} %a{k}" for k in range(count)]
+        w.unit.declare(intrinsic, target, [source] * count + ["metadata", "metadata"])
         w.unit.declare("llvm.set.rounding", "void", ["i32"])
-        lines, result = [], "poison"
-        for first in range(0, w.width, size):
-            order = f"<{size} x i32> <" + ", ".join(f"i32 {first + k}" for k in range(size)) + ">"
-            lines += [f"  %p{k}.{first} = shufflevector {source} %a{k}, {source} poison, {order}" for k in range(count)]
-            given = ", ".join(f"<{size} x {kind}> %p{k}.{first}" for k in range(count))
-            lines += [
-                f"  %q{first} = call {part} @{intrinsic}({given}, {_DYNAMIC}) strictfp",
-                f"  %r{first} = call {target} @{insert}({target} {result}, {part} %q{first}, i64 {first})",
-            ]
-            result = f"%r{first}"
-        body = "\n".join(lines)
         w.unit.helpers[name] = f"""
-define internal {target} @{name}({", ".join(f"{source} %a{k}" for k in range(count))}) noinline strictfp nounwind #0 {{
+define internal {target} @{name}({", ".join(args)}) noinline strictfp nounwind #0 {{
   call void @llvm.set.rounding(i32 {_MODES[rnd]}) strictfp
-{body}
+  %r = call {target} @{intrinsic}({", ".join(args)}, metadata !"round.dynamic", metadata !"fpexcept.ignore") strictfp
   call void @llvm.set.rounding(i32 1) strictfp
-  ret {target} {result}
+  ret {target} %r
 }}
 """
     return name
@@ -137,7 +119,7 @@ def narrow(w: Writer, type: str, a: Value, rnd: str = "rn") -> Value:
         if type == "f16":
             nan = _shortened_nan(w, a)
         a = to_odd_float(w, a) if rnd == "rn" else conversion(w, "fptrunc", rnd, a, "float")
-    bits = w.bitcast(conversion(w, "fptrunc", rnd, a, "half"), "i16") if type == "f16" else _round_bf16(w, a, rnd)
+    bits = _round_f16(w, a, rnd) if type == "f16" else _round_bf16(w, a, rnd)
     return w.select(unordered, nan, bits)
 
 
@@ -147,6 +129,26 @@ def _shortened_nan(w: Writer, a: Value) -> Value:
     sign = w.both(w.binary("lshr", bits, integer("i64", 48)), integer("i64", 0x8000))
     payload = w.both(w.binary("lshr", bits, integer("i64", 42)), integer("i64", 0x1FF))
     return w.cast("trunc", w.either(w.either(sign, payload), integer("i64", 0x7E00)), "i16")
+
+
+def _round_f16(w: Writer, a: Value, rnd: str) -> Value:
+    """The nearest half, or in a directed mode its neighbour where that one lies on the wrong side of ``a``.
+
+    LLVM 22 ends the process on AVX-512 over a conversion of 32 floats to halves in the machine's own rounding mode.
+    """
+    near = w.cast("fptrunc", a, "half")
+    bits = w.bitcast(near, "i16")
+    if rnd == "rn":
+        return bits
+    back = w.cast("fpext", near, "float")
+    one, minus = integer("i16", 1), integer("i16", -1)
+    if rnd == "rz":
+        wrong, step = w.compare("fcmp ogt", magnitude(w, back), magnitude(w, a)), minus
+    else:
+        wrong = w.compare("fcmp ogt" if rnd == "rm" else "fcmp olt", back, a)
+        negative = w.compare("icmp slt", bits, integer("i16", 0))
+        step = w.select(negative, one, minus) if rnd == "rm" else w.select(negative, minus, one)
+    return w.select(wrong, w.add(bits, step), bits)
 
 
 def _round_bf16(w: Writer, a: Value, rnd: str) -> Value:

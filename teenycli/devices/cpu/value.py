@@ -158,10 +158,9 @@ class Writer:
     def type_of(self, type: str, uniform: bool) -> str:
         return type if uniform else f"<{self.width} x {type}>"
 
-    def suffix(self, type: str, uniform: bool, *, lanes: int = 0) -> str:
-        """How the name of an overloaded intrinsic says ``type``; a vector of ``lanes``, or of the warp's width."""
+    def suffix(self, type: str, uniform: bool) -> str:
         scalar = _SUFFIX.get(type, type)
-        return scalar if uniform else f"v{lanes or self.width}{scalar}"
+        return scalar if uniform else f"v{self.width}{scalar}"
 
     def lanes(self, value: Value) -> str:
         """The vector form of a value, as text."""

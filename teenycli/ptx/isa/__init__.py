@@ -18,6 +18,7 @@ are the same in every row:
 =======================  ==========================================================================================
 ``type``                 the instruction type; where there are several, in order: ``dtype atype btype ctype stype``
 ``rnd``                  rounding (``rn rz …``, ``rni …``); ``ftz sat satfinite relu nan xorsign abs approx full`` flags
+``scaled``               ``scaled::n2::ue8m0``, with the operand ``scale``
 ``mode``                 which half (``hi lo wide``), the way round (``up down bfly idx``, ``clamp wrap``), the variant
 ``cmp bool``             comparison; what combines it with a predicate
 ``op``                   what atom, red, redux, vote, bar.red, match, shf, testp and the video instructions do
@@ -271,6 +272,7 @@ PARTS: Mapping[str, re.Pattern[str]] = {
 #: The registers for values of types that no register is declared with; ``bits`` are 32 without a meaning.
 _HELD_IN: Mapping[str, str] = {
     "bf16": "b16", "bf16x2": "b32", "tf32": "b32", "u16x2": "b32", "s16x2": "b32", "f32x2": "b64", "bits": "b32",
+    "u8x4": "b32", "s8x4": "b32", "s2f6x2": "b16",
     "e4m3": "b8", "e5m2": "b8", "e2m1x2": "b8", "e4m3x2": "b16", "e5m2x2": "b16", "e2m3x2": "b16", "e3m2x2": "b16",
     "ue8m0x2": "b16", "e2m1x4": "b16", "e4m3x4": "b32", "e5m2x4": "b32", "e2m3x4": "b32", "e3m2x4": "b32",
 }  # fmt: skip

@@ -133,6 +133,8 @@ form("st:async{.sem}{.space}.completion{.vec}.type [a], b.vec, [mbar]", sem="wea
      type="b32 u32 s32 f32", ptx=(8, 1), sm=90, tier=2)  # fmt: skip
 form("st:async{.sem}{.space}.completion{.vec}.type [a], b.vec, [mbar]", sem="weak", space="shared::cluster",
      vec="v2", type="b64 u64 s64 f64", ptx=(8, 1), sm=90, tier=2)  # fmt: skip
+form("st:async{.sem}{.space}.completion.type [a], b, [mbar]", sem="weak", space="shared::cluster", type="b128",
+     ptx=(9, 2), sm=90, tier=2)  # fmt: skip
 form("st:async{.mmio}.sem.scope{.space}.type [a], b", sem="release", scope="gpu sys", space="global",
      type="b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64", ptx=(8, 7), sm=100, tier=2)  # fmt: skip
 form("st:bulk{.sem}{.space} [a], size:u64, #b:u32", sem="weak", space="shared::cta", ptx=(8, 6), sm=100, tier=2)
@@ -191,6 +193,11 @@ for op, vec_slot, vecs, types, accumulator, ptx, sm, suffix in _FLOATS:
         red_slot = vec_slot if op == "add" else ".vec"
         form(f"multimem:red{{.sem.scope}}{{.space}}.op{red_slot}.type [a], b.vec", slots, sem="relaxed release", op=op,
              ptx=ptx, sm=sm)  # fmt: skip
+
+form("multimem:st:async.sem.scope{.space}.type [a], b", sem="release", scope="gpu sys", space="global",
+     type="b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64", ptx=(9, 3), sm=100)  # fmt: skip
+form("multimem:red:async.sem.scope{.space}.op.type [a], b", sem="release", scope="gpu sys", space="global", op="add",
+     type="u32 s32 u64 s64", ptx=(9, 3), sm=100)  # fmt: skip
 
 # --- tensor maps, cluster launch control -------------------------------------------------------------------------
 

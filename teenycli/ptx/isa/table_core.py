@@ -24,6 +24,11 @@ for opcode in ("add", "sub"):
 
 row("add", tier=1, doc="Integer Arithmetic Instructions: add")
 form("add.type d, a, b", type="u16x2 s16x2", ptx=(8, 0), sm=90)
+form("add.sat.type d, a, b", type="u32 u16x2 s16x2", ptx=(9, 2), sm=120, suffix="f")
+
+for opcode in ("add", "sub"):
+    row(opcode, tier=1, doc=f"Integer Arithmetic Instructions: {opcode}")
+    form(f"{opcode}{{.sat}}.type d, a, b", type="u8x4 s8x4", ptx=(9, 2), sm=120, suffix="f")
 
 for opcode in ("addc", "subc"):
     row(opcode, tier=1, doc=f"Extended-Precision Integer Arithmetic Instructions: {opcode}")
@@ -49,6 +54,9 @@ row("mad24", tier=1, doc="Integer Arithmetic Instructions: mad24")
 form("mad24:mode.type d, a, b, c", mode="hi lo", type="u32 s32")
 form("mad24:mode.sat.type d, a, b, c", mode="hi", type="s32")
 
+row("clmad", tier=1, doc="Integer Arithmetic Instructions: clmad")
+form("clmad:mode.type d, a, b, c", mode="lo hi", type="u64", ptx=(9, 3), sm=80)
+
 row("sad", tier=1, doc="Integer Arithmetic Instructions: sad")
 form("sad.type d, a, b, c", type=INTS)
 
@@ -62,11 +70,16 @@ for opcode in ("abs", "neg"):
     row(opcode, tier=1, doc=f"Integer Arithmetic Instructions: {opcode}")
     form(f"{opcode}.type d, a", type="s16 s32 s64")
 
+row("neg", tier=1, doc="Integer Arithmetic Instructions: neg")
+form("neg.type d, a", type="s8x4", ptx=(9, 2), sm=120, suffix="f")
+
 for opcode in ("min", "max"):
     row(opcode, tier=1, doc=f"Integer Arithmetic Instructions: {opcode}")
     form(f"{opcode}.type d, a, b", type=INTS)
     form(f"{opcode}.type d, a, b", type="u16x2 s16x2", ptx=(8, 0), sm=90)
     form(f"{opcode}.relu.type d, a, b", type="s16x2 s32", ptx=(8, 0), sm=90)
+    form(f"{opcode}.type d, a, b", type="u8x4", ptx=(9, 2), sm=120, suffix="f")
+    form(f"{opcode}{{.relu}}.type d, a, b", type="s8x4", ptx=(9, 2), sm=120, suffix="f")
 
 for opcode in ("popc", "clz"):
     row(opcode, tier=1, doc=f"Integer Arithmetic Instructions: {opcode}")
@@ -127,6 +140,7 @@ form("fma.rnd{.ftz}{.sat}.type d, a, b, c", rnd="rn", type=HALVES, ptx=(4, 2), s
 form("fma.rnd{.ftz}.relu.type d, a, b, c", rnd="rn", type=HALVES, ptx=(7, 0), sm=80)
 form("fma.rnd{.relu}.type d, a, b, c", rnd="rn", type=BHALVES, ptx=(7, 0), sm=80)
 form("fma.rnd.oob{.relu}.type d, a, b, c", rnd="rn", type=f"{HALVES} {BHALVES}", ptx=(8, 1), sm=90)
+form("fma.rnd.oob.sat.type d, a, b, c", rnd="rn", type=HALVES, ptx=(8, 1), sm=90)
 form("fma.rnd{.sat}.type.atype d, a:atype, b:atype, c", type="f32", atype="f16 bf16", ptx=(8, 6), sm=100)
 
 row("div", tier=1, doc="Floating Point Instructions: div")

@@ -66,11 +66,13 @@ _transfers("ld{.sem}.space{.cop}!", "d.vec~, [a]", sem="weak",
            space=f"const local param param::entry param::func {SHARED}", cop=_LD_COP)  # fmt: skip
 _transfers("ld.sem{.space}{.prefetch}!", "d.vec~, [a]", sem="volatile", space="global")
 _transfers("ld.sem.space!", "d.vec~, [a]", sem="volatile", space=SHARED)
+_transfers("ld.sem.space!", "d.vec~, [a]", sem="volatile", space="local", ptx=(9, 1))
 _transfers("ld.sem.scope{.space}{.evict}{.evict2}{.cachehint}{.prefetch}!", f"d.vec~, [a], {POLICY}",
            sem="relaxed acquire", space="global", ptx=(6, 0), sm=70, tier=2)  # fmt: skip
 _transfers("ld.sem.scope.space!", "d.vec~, [a]", sem="relaxed acquire", space=SHARED, ptx=(6, 0), sm=70, tier=2)
-form("ld.mmio.sem.scope{.space}.type d~, [a]", sem="relaxed", scope="sys", space="global", type=UP_TO_64,
-     ptx=(8, 2), sm=70, tier=2)  # fmt: skip
+for sem, ptx in (("relaxed", (8, 2)), ("acquire", (9, 3))):
+    form("ld.mmio.sem.scope{.space}.type d~, [a]", sem=sem, scope="sys", space="global", type=UP_TO_64,
+         ptx=ptx, sm=70, tier=2)  # fmt: skip
 _transfers("ld.space{.cop}.nc{.evict2}{.cachehint}{.prefetch}!", f"d.vec~, [a], {POLICY}", space="global",
            cop="ca cg cs", ptx=(3, 1), sm=32)  # fmt: skip
 _transfers("ld.space.nc.evict{.evict2}{.cachehint}{.prefetch}!", f"d.vec~, [a], {POLICY}", space="global",
@@ -89,11 +91,13 @@ _transfers("st{.sem}{.space}.evict{.evict2}{.cachehint}!", f"[a], b.vec~, {POLIC
            ptx=(7, 4), sm=70)  # fmt: skip
 _transfers("st{.sem}.space{.cop}!", "[a], b.vec~", sem="weak", space=f"local param param::func {SHARED}", cop=_ST_COP)
 _transfers("st.sem{.space}!", "[a], b.vec~", sem="volatile", space=f"global {SHARED}")
+_transfers("st.sem.space!", "[a], b.vec~", sem="volatile", space="local", ptx=(9, 1))
 _transfers("st.sem.scope{.space}{.evict}{.evict2}{.cachehint}!", f"[a], b.vec~, {POLICY}",
            sem="relaxed release", space="global", ptx=(6, 0), sm=70, tier=2)  # fmt: skip
 _transfers("st.sem.scope.space!", "[a], b.vec~", sem="relaxed release", space=SHARED, ptx=(6, 0), sm=70, tier=2)
-form("st.mmio.sem.scope{.space}.type [a], b~", sem="relaxed", scope="sys", space="global", type=UP_TO_64,
-     ptx=(8, 2), sm=70, tier=2)  # fmt: skip
+for sem, ptx in (("relaxed", (8, 2)), ("release", (9, 3))):
+    form("st.mmio.sem.scope{.space}.type [a], b~", sem=sem, scope="sys", space="global", type=UP_TO_64,
+         ptx=ptx, sm=70, tier=2)  # fmt: skip
 
 # --- caches ------------------------------------------------------------------------------------------------------
 
@@ -200,6 +204,20 @@ _cvt(".rnd.satfinite{.relu}", "e4m3x4 e5m2x4 e2m3x4 e3m2x4 e2m1x4", "f32", "d:dt
 _cvt(".rnd{.satfinite}", "ue8m0x2", "f32", _PAIR, rnd="rz rp", ptx=(8, 6), sm=100, suffix="f")
 _cvt(".rnd{.satfinite}", "ue8m0x2", "bf16x2", "d:dtype, a:atype", rnd="rz rp", ptx=(8, 6), sm=100, suffix="f")
 _cvt(".rnd", "bf16x2", "ue8m0x2", "d:dtype, a:atype", rnd="rn", ptx=(8, 6), sm=100, suffix="f")
+_cvt(".rnd.satfinite{.relu}", "e4m3x2 e5m2x2", "bf16x2", "d:dtype, a:atype", rnd="rn", ptx=(9, 1), sm=100, suffix="f")
+_cvt(".rnd.satfinite{.relu}", "e2m1x2 e2m3x2 e3m2x2", "f16x2 bf16x2", "d:dtype, a:atype", rnd="rn", ptx=(9, 1),
+     sm=100, suffix="f")  # fmt: skip
+# Scales as further operands, a power of two for each number.
+_SCALED = {"scaled": "scaled::n2::ue8m0", "rnd": "rn"}
+_SCALE = "scale:b16?scaled"
+_cvt(".rnd{.satfinite}{.relu}{.scaled}", "bf16x2", "e4m3x2 e5m2x2 e2m1x2 e2m3x2 e3m2x2", f"d:dtype, a:atype, {_SCALE}",
+     ptx=(9, 2), sm=100, suffix="f", **_SCALED)  # fmt: skip
+_cvt(".rnd.satfinite{.relu}{.scaled}", "s2f6x2", "f32", f"{_PAIR.replace('~', '')}, {_SCALE}", ptx=(9, 1), sm=100,
+     suffix="a", **_SCALED)  # fmt: skip
+_cvt(".rnd.satfinite{.relu}{.scaled}", "s2f6x2", "bf16x2", f"d:dtype, a:atype, {_SCALE}", ptx=(9, 1), sm=100,
+     suffix="a", **_SCALED)  # fmt: skip
+_cvt(".rnd{.satfinite}{.relu}{.scaled}", "bf16x2", "s2f6x2", f"d:dtype, a:atype, {_SCALE}", ptx=(9, 1), sm=100,
+     suffix="a", **_SCALED)  # fmt: skip
 # Integers, saturated and packed.
 _cvt(".pack.sat", "u16 s16", "s32", "d:u32, a:atype, b:atype", ptx=(6, 5), sm=72)
 for types, sm in (("u8 s8", 72), ("u2 s2 u4 s4", 75)):

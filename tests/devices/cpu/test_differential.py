@@ -34,12 +34,12 @@ WANTED = int(os.environ.get("TEENY_PROGRAMS", "0"))
 #: Bits at which integers and floats of each width go wrong; the rest of the inputs is random.
 _HALVES = [
     *(0, 0x8000, 1, 0x8001, 0x3C00, 0xBC00, 0x3800, 0x7BFF, 0x7C00, 0xFC00, 0x7E01, 0xFFFF, 0x0400, 0x03FF),
-    *(0x3F80, 0xBF80, 0x7F80, 0x0080, 5),
+    *(0x3F80, 0xBF80, 0x7F80, 0x0080, 5, 0x7FF7, 0xFFF7),
 ]
 _SINGLES = [
     *(0, 1 << 31, 1, 0x80000001, 0x3F800000, 0xBF800000, 0x3F000000, 0xBF000000, 0x7F7FFFFF, 0x7F800000, 0xFF800000),
     *(0x7FC12345, 0xFFC00000, 0x7F800001, 0x00800000, 0x007FFFFF, 0x4F000000, 0xCF000000, 0x4B800001, 0x40200000),
-    *(0x3EAAAAAB, 0x477FF000, 0x33800000, 7, 33, 0xFFFFFFFF, 0x7FFFFFFF),
+    *(0x3EAAAAAB, 0x477FF000, 0x33800000, 7, 33, 0xFFFFFFFF, 0x7FFFFFFF, 0x3C007FF7, 0xFFF7BC00),
 ]
 _DOUBLES = [
     *(0, 1 << 63, 1, 0x3FF0000000000000, 0xBFF0000000000000, 0x3FE0000000000000, 0x7FEFFFFFFFFFFFFF),
@@ -154,6 +154,8 @@ FOUND = {
     "redux has the mask of its own tile": "and.b32 %m3, %i, 16; shl.b32 %m3, 0xffff, %m3;"
     "redux.sync.add.u32 %r0, %r0, %m3; redux.sync.min.s32 %r1, %r1, %m3; redux.sync.or.b32 %r2, %r2, %m3;"
     "and.b32 %t, %r3, 1; match.all.sync.b32 %r4|%p0, %t, %m3;",
+    "directed roundings to a half among 32 lanes": "cvt.rm.f16.f32 %h0, %f0; cvt.rp.sat.f16.f32 %h1, %r0;"
+    "cvt.rz.f16.f64 %h2, %g0; cvt.rm.f16.s32 %h3, %r1; vote.sync.all.pred %p0, %p1, -1;",
     "redux has the mask of lanes that run": "vote.sync.ballot.b32 %m0, %p0, -1; @%p0 bra P0_A; not.b32 %m0, %m0;"
     "redux.sync.or.b32 %r1, %r5, %m0; match.all.sync.b32 %r2|%p1, %r3, %m0; P0_A:",
 }

@@ -136,3 +136,25 @@ def test_halves_flushed_and_saturated() -> None:
     np.testing.assert_array_equal(got["u"][number], zeroed(a)[number] & 0x7FFF)
     assert (got["q"] & 0x8000 == 0).all()
     assert (got["s"] & 0x8000 == 0).all()
+
+
+@pytest.mark.parametrize(("type", "dtype"), HALVES)
+def test_out_of_bounds_makes_zero(type: str, dtype: Any) -> None:
+    """Of a factor that is the NaN of a tensor copy's fill, of either sign; no other NaN is it, and a summand is not."""
+    nans = [*range(0x7FF0, 0x8000), *range(0xFFF0, 0x10000), 0x7F81, 0x7E00, 0x7EFF]
+    values = np.array([*nans, *half_values(dtype).view(np.uint16)[::5]], np.uint16)
+    a, b = (column.reshape(-1).astype(np.uint16) for column in np.meshgrid(values, values))
+    c = np.resize(np.concatenate([values, values[::-1]]), len(a)).astype(np.uint16)
+    ops = {"d": "", "r": ".relu"}
+    lines = "".join(f"fma.rn.oob{mod}.{type} %{k}, %a, %b, %c; fma.rn{mod}.{type} %p{k}, %a, %b, %c;"
+                    for k, mod in ops.items())  # fmt: skip
+    lines += ".reg .b32 %u, %v, %w; mov.b32 %u, {%a, %b}; mov.b32 %v, {%b, %c}; mov.b32 %w, {%c, %a};"
+    lines += f"fma.rn.oob.relu.{type}x2 %x, %u, %v, %w;"
+    got = evaluate(lines.replace("%pd", "%q").replace("%pr", "%s"), {"a": a, "b": b, "c": c},
+                   dict.fromkeys("drqs", "uint16") | {"x": "uint32"})  # fmt: skip
+    outside = np.isin(a & 0x7FFF, 0x7FF7) | np.isin(b & 0x7FFF, 0x7FF7)
+    assert outside.any()
+    for oob, plain in (("d", "q"), ("r", "s")):
+        np.testing.assert_array_equal(got[oob], np.where(outside, 0, got[plain]))
+    np.testing.assert_array_equal(got["x"] & 0xFFFF, got["r"])
+    assert (got["x"][np.isin(b & 0x7FFF, 0x7FF7) | np.isin(c & 0x7FFF, 0x7FF7)] >> 16 == 0).all()

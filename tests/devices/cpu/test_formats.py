@@ -138,3 +138,91 @@ def test_every_bf16_becomes_a_scale_and_every_scale_a_bf16() -> None:
     wanted = np.where(codes == 0xFF, 0x7FFF, back.view(np.uint16))
     np.testing.assert_array_equal(got["b"] >> 16, wanted)
     assert (got["b"] & 0xFFFF == 0x3F80).all()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(("half", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
+def test_every_half_of_either_kind_becomes_a_code(format: str, half: str, dtype: Any) -> None:
+    _, bits, place, _ = FORMATS[format]
+    halves = np.arange(2**16, dtype=np.uint16)
+    words = (halves.astype(np.uint32) << 16) | np.roll(halves, 1)
+    with np.errstate(invalid="ignore"):
+        values = halves.view(dtype).astype(float)
+    code = encoded(format, values)
+    got = narrow(format, f"cvt.rn.satfinite.{format}.{half}x2 %t, %a;", {"a": words})
+    np.testing.assert_array_equal(got, code << place | np.roll(code, 1))
+    got = narrow(format, f"cvt.rn.relu.satfinite.{format}.{half}x2 %t, %a;", {"a": words})
+    np.testing.assert_array_equal(got & (1 << bits) - 1, np.roll(encoded(format, np.where(values <= 0, 0, values)), 1))
+
+
+def power(codes: Array) -> Array:
+    """What ue8m0 codes stand for, as doubles."""
+    values: Array = np.where(codes == 0xFF, np.nan, np.exp2(codes.astype(float) - 127))
+    return values
+
+
+def brain_bits(values: Array, *, finite: bool = False) -> Array:
+    """Doubles rounded to bf16 bits once; NaN is 0x7fff."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        bits = values.astype(ml_dtypes.bfloat16).view(np.uint16)
+    if finite:
+        bits = np.where(bits & 0x7FFF == 0x7F80, bits - 1, bits)
+    result: Array = np.where(np.isnan(values), 0x7FFF, bits).astype(np.uint32)
+    return result
+
+
+@pytest.mark.parametrize("format", [*FORMATS, "s2f6x2"])
+def test_pairs_of_codes_times_their_scales(format: str) -> None:
+    dtype, bits, place, _ = FORMATS.get(format, (np.int8, 8, 8, 0))
+    unit = 1 if format in FORMATS else 2.0**-6
+    codes, scales = (v.reshape(-1) for v in np.meshgrid(np.arange(1 << bits), np.arange(256)))
+    a = (codes << place | np.roll(codes, 5)).astype(np.uint32)
+    s = (scales << 8 | np.roll(scales, 9)).astype(np.uint32)
+    held, load = (8, "u8") if place == 4 else (16, "u16")
+    name = f"scaled::n2::ue8m0.bf16x2.{format}"
+    got = evaluate(
+        f".reg .b{held} %t; .reg .b16 %u; cvt.{load}.u32 %t, %a; cvt.u16.u32 %u, %s;"
+        f"cvt.rn.{name} %p, %t, %u; cvt.rn.satfinite.{name} %q, %t, %u; cvt.rn.relu.{name} %r, %t, %u;"
+        f"cvt.rn.bf16x2.{format} %d, %t;",
+        {"a": a, "s": s}, dict.fromkeys("pqrd", "uint32"),
+    )  # fmt: skip
+    number = codes.astype(np.uint8).view(dtype).astype(float) * unit
+    for shift, value, scale in ((16, number, power(scales)), (0, np.roll(number, 5), power(np.roll(scales, 9)))):
+        with np.errstate(over="ignore"):
+            exact = value * scale
+        parts = {key: word >> shift & 0xFFFF for key, word in got.items()}
+        np.testing.assert_array_equal(parts["d"], brain_bits(value))
+        np.testing.assert_array_equal(parts["p"], brain_bits(exact))
+        np.testing.assert_array_equal(parts["q"], brain_bits(exact, finite=True))
+        np.testing.assert_array_equal(parts["r"], brain_bits(np.where(exact <= 0, 0.0, exact)))
+
+
+def fixed(values: Array) -> Array:
+    """64ths of doubles, nearest even, held to a signed byte; the largest for a NaN."""
+    sixty_fourths: Array = np.clip(np.rint(np.where(np.isnan(values), 9, values) * 64), -128, 127)
+    return sixty_fourths.astype(np.int8).astype(np.uint32) & np.uint32(0xFF)
+
+
+def test_numbers_over_their_scales_become_fixed_point() -> None:
+    edges = np.arange(-300, 300).astype(np.float32) / 128
+    tricky, _ = floats("float32")
+    a = np.concatenate([edges, np.nextafter(edges, np.float32(9)), np.unique(tricky), [np.inf, -np.inf, np.nan]])
+    a = np.tile(a.astype(np.float32), 3)
+    scales = np.resize(np.array([127, 126, 128, 127, 120, 0, 254, 255, 131]), len(a))
+    b, other = np.roll(a, 11), np.roll(scales, 4)
+    words = (a.view(np.uint32) & 0xFFFF0000) | b.view(np.uint32) >> 16
+    got = evaluate(
+        ".reg .b16 %t, %u; cvt.u16.u32 %u, %s;"
+        "cvt.rn.satfinite.s2f6x2.f32 %t, %a, %b; cvt.u32.u16 %p, %t;"
+        "cvt.rn.satfinite.scaled::n2::ue8m0.s2f6x2.f32 %t, %a, %b, %u; cvt.u32.u16 %q, %t;"
+        "cvt.rn.satfinite.relu.scaled::n2::ue8m0.s2f6x2.bf16x2 %t, %w, %u; cvt.u32.u16 %r, %t;",
+        {"a": a, "b": b, "w": words, "s": (scales << 8 | other).astype(np.uint32)}, dict.fromkeys("pqr", "uint32"),
+    )  # fmt: skip
+    with np.errstate(invalid="ignore", over="ignore"):
+        upper, lower = a.astype(float) / power(scales), b.astype(float) / power(other)
+        halves = [np.float32(1) * (v.view(np.uint32) & 0xFFFF0000).view(np.float32) for v in (a, b)]
+        scaled = [v.astype(float) / power(s) for v, s in zip(halves, (scales, other), strict=True)]
+    np.testing.assert_array_equal(got["p"], fixed(a.astype(float)) << 8 | fixed(b.astype(float)))
+    np.testing.assert_array_equal(got["q"], fixed(upper) << 8 | fixed(lower))
+    positive = [fixed(np.where(v <= 0, 0, v)) for v in scaled]
+    np.testing.assert_array_equal(got["r"], positive[0] << 8 | positive[1])

@@ -14,7 +14,7 @@ LOADS = [
     "ld.global.L1::evict_last.L2::64B.b32 %x, [%a];", "ld.global.nc.L1::no_allocate.L2::cache_hint.b32 %x, [%a], %q;",
     "ld.global.b32 %x, [%a].unified;", "ld.mmio.relaxed.sys.global.b32 %x, [%a];", "ldu.global.b32 %x, [%a];",
     "ld.weak.b32 %x, [%a];", "ld.relaxed.cta.global.b32 %x, [%a];", "ld.acquire.gpu.b32 %x, [%a];",
-    "ld.volatile.global.b32 %x, [%a];",
+    "ld.volatile.global.b32 %x, [%a];", "ld.mmio.acquire.sys.global.b32 %x, [%a];",
     "{ .reg .b32 %u<8>; ld.global.v8.b32 {%u0, %u1, _, _, _, _, _, %u7}, [%a]; mov.b32 %x, %u0; }",
     "{ .reg .b64 %u<4>; ld.global.nc.L2::evict_first.v4.b64 {%u0, %u1, %u2, %u3}, [%a]; cvt.u32.u64 %x, %u0; }",
     "{ .reg .b128 %u; .reg .b64 %v, %w; ld.global.b128 %u, [%a]; mov.b128 {%v, %w}, %u; cvt.u32.u64 %x, %v; }",
@@ -23,6 +23,10 @@ STORES = [
     "st.global.wt.b32 [%o], %x;", "st.global.L1::evict_first.L2::cache_hint.b32 [%o], %x, %q;",
     "st.mmio.relaxed.sys.global.b32 [%o], %x;", "st.release.sys.global.b32 [%o], %x;", "st.volatile.b32 [%o], %x;",
     "st.weak.global.cg.b32 [%o], %x;", "st.async.release.gpu.global.b32 [%o], %x;",
+    "st.mmio.release.sys.global.b32 [%o], %x;", "multimem.st.async.release.gpu.global.b32 [%o], %x;",
+    "multimem.red.async.release.sys.global.add.u32 [%o], %x;",
+    "{ .local .align 4 .b32 own; .reg .b32 %v; st.volatile.local.b32 [own], %x; ld.volatile.local.b32 %v, [own];"
+    "st.b32 [%o], %v; }",
 ]  # fmt: skip
 
 

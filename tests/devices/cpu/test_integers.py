@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 
 import numpy as np
@@ -345,6 +347,50 @@ def test_pairs_of_halves() -> None:
     np.testing.assert_array_equal(results["q"].view("int16"), np.minimum(sa, sb))
     np.testing.assert_array_equal(results["r"].view("uint16"), np.maximum(ua, ub))
     np.testing.assert_array_equal(results["s"].view("int16"), np.maximum(np.maximum(sa, sb), 0))
+
+
+@pytest.mark.parametrize("type", ["u16x2", "s16x2", "u8x4", "s8x4", "u32"])
+def test_sums_of_parts_are_held_to_their_range(type: str) -> None:
+    a, b = pairs("uint32")
+    part = type.partition("x")[0]
+    lines = f"add.sat.{type} %p, %a, %b;"
+    if part.endswith("8"):
+        lines += f"sub.sat.{type} %q, %a, %b; add.{type} %r, %a, %b; sub.{type} %s, %a, %b;"
+    results = evaluate(lines, {"a": a, "b": b}, dict.fromkeys("pqrs"[: 4 if part.endswith("8") else 1], "uint32"))
+    dtype = np.dtype(f"{'int' if part[0] == 's' else 'uint'}{part[1:]}")
+    x, y = (v.view(dtype).astype(np.int64) for v in (a, b))
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    for name, exact in (("p", x + y), ("q", x - y), ("r", x + y), ("s", x - y)):
+        if name in results:
+            held = np.clip(exact, low, high) if name in "pq" else exact
+            np.testing.assert_array_equal(results[name].view(dtype), held.astype(dtype))
+
+
+def test_bytes_in_order_and_their_signs() -> None:
+    a, b = pairs("uint32")
+    results = evaluate(
+        "min.u8x4 %p, %a, %b; max.u8x4 %q, %a, %b; min.s8x4 %r, %a, %b; max.relu.s8x4 %s, %a, %b; neg.s8x4 %t, %a;",
+        {"a": a, "b": b}, dict.fromkeys("pqrst", "uint32"),
+    )  # fmt: skip
+    ua, ub, sa, sb = a.view("uint8"), b.view("uint8"), a.view("int8"), b.view("int8")
+    np.testing.assert_array_equal(results["p"].view("uint8"), np.minimum(ua, ub))
+    np.testing.assert_array_equal(results["q"].view("uint8"), np.maximum(ua, ub))
+    np.testing.assert_array_equal(results["r"].view("int8"), np.minimum(sa, sb))
+    np.testing.assert_array_equal(results["s"].view("int8"), np.maximum(np.maximum(sa, sb), 0))
+    np.testing.assert_array_equal(results["t"].view("uint8"), (-ua.astype(int)).astype(np.uint8))
+
+
+def test_products_without_carries() -> None:
+    a, b, c = pairs("uint64", count=3)
+    results = evaluate("clmad.lo.u64 %p, %a, %b, %c; clmad.hi.u64 %q, %a, %b, %c; clmad.hi.u64 %r, %a, 3, 5;",
+                       {"a": a, "b": b, "c": c}, dict.fromkeys("pqr", "uint64"))  # fmt: skip
+
+    def product(x: int, y: int) -> int:
+        return functools.reduce(operator.xor, (x << k for k in range(64) if y >> k & 1), 0)
+
+    check(results["p"], lambda x, y, z: product(x, y) % 2**64 ^ z, a, b, c)
+    check(results["q"], lambda x, y, z: product(x, y) >> 64 ^ z, a, b, c)
+    check(results["r"], lambda x: (x >> 63) ^ 5, a)
 
 
 def test_comparisons_and_selection() -> None:

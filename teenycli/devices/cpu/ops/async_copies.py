@@ -14,6 +14,7 @@ from __future__ import annotations
 from teenycli.devices.cpu.gather import require_locate
 from teenycli.devices.cpu.layout import FaultKind
 from teenycli.devices.cpu.lower import Lowering
+from teenycli.devices.cpu.ops.atomics import atomic
 from teenycli.devices.cpu.ops.lanes import each_lane
 from teenycli.devices.cpu.ops.memory import Access, address_of, fold_base, load, store
 from teenycli.devices.cpu.program import Inst
@@ -27,7 +28,7 @@ _EXPECTED, _BYTES, _PHASE = 20, 40, 63
 _BYTES_MASK = (1 << 23) - 1
 
 
-def _named(inst: Inst) -> dict[str, Operand]:
+def named_operands(inst: Inst) -> dict[str, Operand]:
     """Operands by the names that the form gives them; those left out are missing."""
     op = inst.op
     placed = op.form.place(op.mods, len(op.operands)) or tuple(range(len(op.operands)))
@@ -35,23 +36,23 @@ def _named(inst: Inst) -> dict[str, Operand]:
     return {name: operand for name, operand in named if operand is not None}
 
 
-def _access(x: Lowering, inst: Inst, mem: Operand, window: str, size: int, *, store: bool) -> tuple[Access, Mem]:
+def access_at(x: Lowering, inst: Inst, mem: Operand, window: str, size: int, *, store: bool) -> tuple[Access, Mem]:
     """An access of ``size`` bytes at an address operand."""
     assert isinstance(mem, Mem)
     window, offset = fold_base(x, inst, mem, window)
     return Access(window, max(size // 8, 1), min(size, 8), offset, store), mem
 
 
-def _window(space: str | None) -> str:
+def window_of(space: str | None) -> str:
     return "shared" if space is not None and space.startswith("shared") else "generic"
 
 
-def _full_address(x: Lowering, access: Access, mem: Mem) -> Value:
+def full_address(x: Lowering, access: Access, mem: Mem) -> Value:
     base = address_of(x, mem)
     return x.w.add(base, integer("i64", access.offset)) if access.offset else base
 
 
-def _located(x: Lowering, window: str, address: str, span: int, lane: str, *, store: bool = True) -> str:
+def located(x: Lowering, window: str, address: str, span: int, lane: str, *, store: bool = True) -> str:
     """One lane's host address (an i64), checked; leaves the warp after a fault."""
     w = x.w
     name = require_locate(x.unit, window + (".store" if store else ""))
@@ -72,10 +73,10 @@ def _plain(mods: Mods) -> bool:
 @lowers("cp", takes=_plain)
 def _copy(x: Lowering, inst: Inst) -> None:
     """4, 8 or 16 bytes from global to shared memory; bytes past the count, or of a copy to ignore, are zero."""
-    given = _named(inst)
+    given = named_operands(inst)
     size = given["bytes"].value if isinstance(given["bytes"], Int) else 0
-    source, source_mem = _access(x, inst, given["a"], "generic", size, store=False)
-    target, target_mem = _access(x, inst, given["d"], "shared", size, store=True)
+    source, source_mem = access_at(x, inst, given["a"], "generic", size, store=False)
+    target, target_mem = access_at(x, inst, given["d"], "shared", size, store=True)
     w, guard = x.w, x.guard
     whole: Value | None = None
     count: Value | None = None
@@ -99,11 +100,11 @@ def _with_part(x: Lowering, inst: Inst, mem: Operand, size: int, count: Value, v
     """``values``, with those of lanes that copy some bytes, not all and not none, read a byte at a time."""
     w, each = x.w, min(size, 8)
     some = w.both(w.compare("icmp ne", count, integer("i32", 0)), w.compare("icmp ult", count, integer("i32", size)))
-    access, at = _access(x, inst, mem, "generic", size, store=False)
+    access, at = access_at(x, inst, mem, "generic", size, store=False)
     partly = w.both(x.exec, w.varying(some))
     begin, part, join = w.current, w.fresh_label("part"), w.fresh_label("joined")
     texts = [w.lanes(v) for v in values]
-    address = w.lanes(_full_address(x, access, at))
+    address = w.lanes(full_address(x, access, at))
     lanes_of_count = w.lanes(count)
     begin = w.current
     w.branch(w.assign(f"icmp ne i{w.width} {w.bits(partly.text)}, 0"), part, join, likely=False)
@@ -138,7 +139,7 @@ def _bytes(x: Lowering, window: str, lane: str, given: list[str], size: int) -> 
     w.jump(head)
     w.label(take)
     place = w.assign(f"add i64 {address}, {w.assign(f'zext i32 {k} to i64')}")
-    host = _located(x, window, place, 1, lane, store=False)
+    host = located(x, window, place, 1, lane, store=False)
     byte = w.assign(f"load i8, ptr {w.assign(f'inttoptr i64 {host} to ptr')}, align 1")
     wide = w.assign(f"zext i8 {byte} to {kind}")
     shift = w.assign(f"zext i32 {w.assign(f'shl i32 {k}, 3')} to {kind}") if size > 4 else w.assign(f"shl i32 {k}, 3")
@@ -165,7 +166,7 @@ def _group(*_: object) -> None:
 def _copies_arrive(x: Lowering, inst: Inst) -> None:
     """The thread's copies are complete, so it arrives now; without ``.noinc`` that was not among those pending."""
     if "noinc" in inst.op.mods:
-        _change(x, inst, _named(inst)["a"], integer("i64", 1), arrive=True)
+        _change(x, inst, named_operands(inst)["a"], integer("i64", 1), arrive=True)
 
 
 # --- mbarrier: arithmetic on the state -------------------------------------------------------------------------------
@@ -207,15 +208,19 @@ def _change(
     arrive: bool = False,
     drop: bool = False,
     coming: Value | None = None,
+    far: Value | None = None,
 ) -> Value:
-    """Change the state lane by lane: ``count`` arrivals, ``coming`` more bytes to come; the state before, by lane."""
+    """Change the state lane by lane: ``count`` arrivals, ``coming`` more bytes to come; the state before, by lane.
+
+    ``far`` is added to the address.
+    """
     w = x.w
-    window = _window(inst.op.mods.get("space"))
-    access, at = _access(x, inst, mem, window, 8, store=True)
+    window = window_of(inst.op.mods.get("space"))
+    access, at = access_at(x, inst, mem, window, 8, store=True)
 
     def change(lane: str, given: list[str]) -> str:
         address, arrivals, more = given
-        host = _located(x, access.window, address, 8, lane)
+        host = located(x, access.window, address, 8, lane)
         place = w.assign(f"inttoptr i64 {host} to ptr")
         old = w.assign(f"load i64, ptr {place}, align 8")
         moved = w.assign(f"shl i64 {more}, {_BYTES}")
@@ -234,12 +239,13 @@ def _change(
         return old
 
     more = coming if coming is not None else integer("i64", 0)
-    return each_lane(x, [_full_address(x, access, at), count, more], "i64", change)
+    address = full_address(x, access, at)
+    return each_lane(x, [w.add(address, far) if far is not None else address, count, more], "i64", change)
 
 
-def complete_bytes(x: Lowering, inst: Inst, mem: Operand, count: Value) -> None:
-    """Count ``count`` bytes (an i64) as come at the mbarrier."""
-    _change(x, inst, mem, integer("i64", 0), coming=x.w.sub(integer("i64", 0), count))
+def complete_bytes(x: Lowering, inst: Inst, mem: Operand, count: Value, far: Value | None = None) -> None:
+    """Count ``count`` bytes (an i64) as come at the mbarrier, ``far`` bytes from where ``mem`` points."""
+    _change(x, inst, mem, integer("i64", 0), coming=x.w.sub(integer("i64", 0), count), far=far)
 
 
 # --- mbarrier: instructions ------------------------------------------------------------------------------------------
@@ -247,13 +253,13 @@ def complete_bytes(x: Lowering, inst: Inst, mem: Operand, count: Value) -> None:
 
 @lowers("mbarrier", takes=lambda mods: "init" in mods or "inval" in mods)
 def _init(x: Lowering, inst: Inst) -> None:
-    w, given = x.w, _named(inst)
-    access, at = _access(x, inst, given["a"], _window(inst.op.mods.get("space")), 8, store=True)
+    w, given = x.w, named_operands(inst)
+    access, at = access_at(x, inst, given["a"], window_of(inst.op.mods.get("space")), 8, store=True)
     count = w.resize(x.read(given["count"], "i32"), "i64") if "count" in given else integer("i64", 0)
 
     def init(lane: str, values: list[str]) -> str:
         address, number = values
-        host = _located(x, access.window, address, 8, lane)
+        host = located(x, access.window, address, 8, lane)
         if "init" in inst.op.mods:
             below = w.assign(f"sub i64 {number}, 1")
             _require(x, w.assign(f"icmp ult i64 {below}, {_COUNT}"), lane, number)
@@ -261,12 +267,12 @@ def _init(x: Lowering, inst: Inst) -> None:
         w.line(f"store i64 {state}, ptr {w.assign(f'inttoptr i64 {host} to ptr')}, align 8")
         return state
 
-    each_lane(x, [_full_address(x, access, at), count], "i64", init)
+    each_lane(x, [full_address(x, access, at), count], "i64", init)
 
 
 @lowers("mbarrier", takes=lambda mods: "arrive" in mods or "arrive_drop" in mods)
 def _arrive(x: Lowering, inst: Inst) -> None:
-    mods, given = inst.op.mods, _named(inst)
+    mods, given = inst.op.mods, named_operands(inst)
     number = x.w.resize(x.read(given["count"], "i32"), "i64") if "count" in given else integer("i64", 1)
     coming = number if "expect_tx" in mods else None
     count = integer("i64", 1) if "expect_tx" in mods else number
@@ -277,7 +283,7 @@ def _arrive(x: Lowering, inst: Inst) -> None:
 @lowers("mbarrier", takes=lambda mods: not {"arrive", "arrive_drop"} & mods.keys() and bool(
     {"expect_tx", "complete_tx"} & mods.keys()))  # fmt: skip
 def _bytes_to_come(x: Lowering, inst: Inst) -> None:
-    given = _named(inst)
+    given = named_operands(inst)
     count = x.w.resize(x.read(given["count"], "i32"), "i64")
     if "complete_tx" in inst.op.mods:
         complete_bytes(x, inst, given["a"], count)
@@ -289,8 +295,8 @@ def _bytes_to_come(x: Lowering, inst: Inst) -> None:
 def _wait(x: Lowering, inst: Inst) -> None:
     """Whether the phase is over that a state, or a parity, belongs to. A wait that is not over gives way in its
     loop (see ``flow``)."""
-    w, given = x.w, _named(inst)
-    access, at = _access(x, inst, given["a"], _window(inst.op.mods.get("space")), 8, store=False)
+    w, given = x.w, named_operands(inst)
+    access, at = access_at(x, inst, given["a"], window_of(inst.op.mods.get("space")), 8, store=False)
     if "parity" in inst.op.mods:
         phase = w.both(x.read(given["parity"], "i32"), integer("i32", 1))
         phase = w.resize(phase, "i64")
@@ -299,11 +305,11 @@ def _wait(x: Lowering, inst: Inst) -> None:
 
     def test(lane: str, values: list[str]) -> str:
         address, asked = values
-        host = _located(x, access.window, address, 8, lane, store=False)
+        host = located(x, access.window, address, 8, lane, store=False)
         state = w.assign(f"load volatile i64, ptr {w.assign(f'inttoptr i64 {host} to ptr')}, align 8")
         return w.assign(f"icmp ne i64 {w.assign(f'lshr i64 {state}, {_PHASE}')}, {asked}")
 
-    x.write(given["p"], each_lane(x, [_full_address(x, access, at), phase], "i1", test))
+    x.write(given["p"], each_lane(x, [full_address(x, access, at), phase], "i1", test))
 
 
 @lowers("mbarrier", takes=lambda mods: "pending_count" in mods)
@@ -324,9 +330,9 @@ def _runs(mods: Mods) -> bool:
 @lowers("cp", takes=_runs)
 def _bulk(x: Lowering, inst: Inst) -> None:
     """Size and both addresses are multiples of 16 (PTX ISA, "cp.async.bulk")."""
-    w, mods, given = x.w, inst.op.mods, _named(inst)
-    source, source_mem = _access(x, inst, given["a"], _window(mods["src"]), 16, store=False)
-    target, target_mem = _access(x, inst, given["d"], _window(mods["dst"]), 16, store=True)
+    w, mods, given = x.w, inst.op.mods, named_operands(inst)
+    source, source_mem = access_at(x, inst, given["a"], window_of(mods["src"]), 16, store=False)
+    target, target_mem = access_at(x, inst, given["d"], window_of(mods["dst"]), 16, store=True)
     size = w.resize(x.read(given["size"], "i32"), "i64")
     x.unit.declare("llvm.memmove.p0.p0.i64", "void", ["ptr", "ptr", "i64", "i1"])
 
@@ -340,24 +346,30 @@ def _bulk(x: Lowering, inst: Inst) -> None:
         last = w.assign(f"sub i64 {count}, 16")
         hosts = []
         for access, address, writes in ((target, to, True), (source, start, False)):
-            hosts.append(w.assign(f"inttoptr i64 {_located(x, access.window, address, 16, lane, store=writes)} to ptr"))
-            _located(x, access.window, w.assign(f"add i64 {address}, {last}"), 16, lane, store=writes)
+            hosts.append(w.assign(f"inttoptr i64 {located(x, access.window, address, 16, lane, store=writes)} to ptr"))
+            located(x, access.window, w.assign(f"add i64 {address}, {last}"), 16, lane, store=writes)
         w.line(f"call void @llvm.memmove.p0.p0.i64(ptr {hosts[0]}, ptr {hosts[1]}, i64 {count}, i1 false)")
         w.jump(done)
         w.label(done)
         return "0"
 
-    each_lane(x, [_full_address(x, target, target_mem), _full_address(x, source, source_mem), size], "i64", copy)
+    each_lane(x, [full_address(x, target, target_mem), full_address(x, source, source_mem), size], "i64", copy)
     if "mbar" in given:
         complete_bytes(x, inst, given["mbar"], size)
 
 
 @lowers("st", takes=lambda mods: "async" in mods and "completion" in mods)
 def _store_async(x: Lowering, inst: Inst) -> None:
-    given, mods = _named(inst), inst.op.mods
+    given, mods = named_operands(inst), inst.op.mods
     values = [x.read(operand, f"i{8 * TYPE_SIZES[mods['type']]}") for operand in x.elements(given["b"])]
     size = TYPE_SIZES[mods["type"]]
-    access, mem = _access(x, inst, given["a"], "shared", size, store=True)
-    access.count = len(values)
+    access, mem = access_at(x, inst, given["a"], "shared", size, store=True)
+    access.size, access.count = size, len(values)
     store(x, access, mem, values)
     complete_bytes(x, inst, given["mbar"], integer("i64", size * len(values)))
+
+
+@lowers("red", takes=lambda mods: "async" in mods and "completion" in mods)
+def _reduce_async(x: Lowering, inst: Inst) -> None:
+    atomic(x, inst)
+    complete_bytes(x, inst, named_operands(inst)["mbar"], integer("i64", TYPE_SIZES[inst.op.mods["type"]]))

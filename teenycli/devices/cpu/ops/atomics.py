@@ -23,13 +23,14 @@ _DIRECT = {"add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg",
 
 
 def _takes(mods: Mods) -> bool:
-    """``red.async`` without an mbarrier may be done at once; with one, it is no reduction alone."""
+    """``red.async`` without an mbarrier may be done at once; one that counts its bytes is in ``async_copies``."""
     return "completion" not in mods
 
 
 @lowers("multimem", takes=lambda mods: "red" in mods)
 @lowers("atom", "red", takes=_takes)
-def _atom(x: Lowering, inst: Inst) -> None:
+def atomic(x: Lowering, inst: Inst) -> None:
+    """The operation on memory, for every acting lane; what follows its operands is left alone."""
     w, g, mods = x.w, x.unit.group, inst.op.mods
     has_result = inst.op.opcode == "atom"
     operands = list(inst.op.operands)

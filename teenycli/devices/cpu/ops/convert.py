@@ -7,7 +7,7 @@ from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.ops.integers import extreme, pack
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import Mods, lowers
-from teenycli.devices.cpu.value import Value, integer
+from teenycli.devices.cpu.value import Value, Writer, integer
 
 _FLOATS = ("f16", "bf16", "f32", "f64")
 _TO_INTEGRAL = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
@@ -119,7 +119,7 @@ def _float_to_float(x: Lowering, a: Value, atype: str, dtype: str, mods: Mods) -
     if dtype in ("f16", "bf16"):
         bits = fp.narrow(w, dtype, a, rnd)
         if "satfinite" in mods:
-            bits = _finite(x, dtype, bits)
+            bits = held_finite(w, dtype, bits)
         return bits
     if dtype == "f64":
         return w.cast("fpext", a, "double") if a.type == "float" else a
@@ -137,9 +137,8 @@ def _modify(x: Lowering, a: Value, mods: Mods) -> Value:
     return fp.relu(x.w, a) if "relu" in mods else a
 
 
-def _finite(x: Lowering, type: str, bits: Value) -> Value:
-    """Infinity becomes the largest finite number."""
-    w = x.w
+def held_finite(w: Writer, type: str, bits: Value) -> Value:
+    """The bits of a half, an infinity made the largest finite number."""
     top = 0x7C00 if type == "f16" else 0x7F80
     size = w.both(bits, integer("i16", 0x7FFF))
     return w.select(w.compare("icmp eq", size, integer("i16", top)), w.sub(bits, integer("i16", 1)), bits)
@@ -160,7 +159,7 @@ def _cvt_pair(x: Lowering, inst: Inst) -> None:
     parts = []
     for operand in inst.op.operands[1:3]:
         bits = fp.narrow(x.w, type, _modify(x, x.read(operand, "float"), mods), mods["rnd"])
-        parts.append(_finite(x, type, bits) if "satfinite" in mods else bits)
+        parts.append(held_finite(x.w, type, bits) if "satfinite" in mods else bits)
     x.write(inst.op.operands[0], pack(x.w, parts[1], parts[0]))
 
 

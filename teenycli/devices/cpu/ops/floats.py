@@ -93,8 +93,18 @@ def flush_half(x: Lowering, a: Value) -> Value:
     return w.select(small, w.both(a, integer("i16", 0x8000)), a)
 
 
-@lowers("add", "sub", "mul", "fma", takes=lambda mods: _HALF(mods) and "oob" not in mods)
+#: The NaN, of either sign, that a tensor copy fills with where it is out of bounds (PTX ISA 5.5, "OOB-NaN"); its bits
+#: stand in no document (docs/cpu-accuracy.md).
+OOB_NAN = 0x7FF7
+
+
+def _out_of_bounds(x: Lowering, a: Value) -> Value:
+    return x.w.compare("icmp eq", x.w.both(a, integer("i16", 0x7FFF)), integer("i16", OOB_NAN))
+
+
+@lowers("add", "sub", "mul", "fma", takes=_HALF)
 def _half(x: Lowering, inst: Inst) -> None:
+    """``.oob`` makes +0 of a product with a number that was out of bounds, and of all that is added to it."""
     w, mods = x.w, inst.op.mods
     type = mods["type"].removesuffix("x2")
 
@@ -106,6 +116,9 @@ def _half(x: Lowering, inst: Inst) -> None:
         if "relu" in mods:
             value = fp.relu(w, value)
         bits = fp.narrow(w, type, value)
+        if "oob" in mods:
+            outside = w.either(_out_of_bounds(x, args[0]), _out_of_bounds(x, args[1]))
+            return w.select(outside, integer("i16", 0), bits)
         return flush_half(x, bits) if "ftz" in mods else bits
 
     _apply(x, inst, one)

@@ -1,7 +1,7 @@
-"""Conversion to and from the narrow floating-point formats (PTX ISA 9.7.9, cvt): fp8, fp6, fp4 and ue8m0 scales.
+"""Conversion to and from the narrow formats (PTX ISA 9.7.9, cvt): fp8, fp6, fp4, fixed point, and ue8m0 scales.
 
-Every number of these formats is a float32 exactly, so all goes by way of float32. Stochastic rounding (``.rs``) is not
-here: which random bits meet which input is drawn in the ISA and not said.
+Every number of these formats is a float32 exactly, so all goes by way of float32. Stochastic rounding (``.rs``) is in
+``stochastic``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from teenycli.devices.cpu import fp
 from teenycli.devices.cpu.lower import Lowering
+from teenycli.devices.cpu.ops.convert import held_finite
 from teenycli.devices.cpu.ops.integers import halves, pack
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import Mods, lowers
@@ -85,6 +86,9 @@ def decode(x: Lowering, form: Format, code: Value) -> Value:
     # As the bits of a float32 the number is too small by the difference of the biases, subnormals too.
     low = w.cast("bitcast", w.binary("shl", size, integer("i32", 23 - form.mantissa)), "float")
     value = w.binary("fmul", low, constant_of_bits("float", _power_bits(127 - form.bias)))
+    if form.first_nan == form.top + 2:
+        infinite = w.compare("icmp eq", size, integer("i32", form.top + 1))
+        value = w.select(infinite, constant_of_bits("float", 0x7F800000), value)
     if form.first_nan < form.sign:
         is_nan = w.compare("icmp uge", size, integer("i32", form.first_nan))
         value = w.select(is_nan, constant_of_bits("float", 0x7FFFFFFF), value)
@@ -124,15 +128,67 @@ def _narrow(x: Lowering, inst: Inst) -> None:
 
 @lowers("cvt", takes=lambda mods: mods["atype"] in FORMATS)
 def _widen(x: Lowering, inst: Inst) -> None:
-    """A pair of codes to two halves, exactly."""
+    """A pair of codes to two halves, exactly but for a scale."""
+    form = FORMATS[inst.op.mods["atype"]]
+    _write_halves(x, inst, [decode(x, form, code) for code in _codes(x, inst, form.place)])
+
+
+def _codes(x: Lowering, inst: Inst, place: int) -> tuple[Value, Value]:
+    """The lower and the upper code of a pair, as i32 with anything above them."""
+    w = x.w
+    codes = w.cast("zext", x.read(inst.op.operands[1], f"i{2 * place}"), "i32")
+    return codes, w.binary("lshr", codes, integer("i32", place))
+
+
+def _write_halves(x: Lowering, inst: Inst, values: list[Value]) -> None:
+    """Two float32, the lower first, scaled and rounded to a pair of halves under ``.relu`` and ``.satfinite``."""
     w, mods = x.w, inst.op.mods
-    form = FORMATS[mods["atype"]]
-    codes = w.cast("zext", x.read(inst.op.operands[1], f"i{2 * form.place}"), "i32")
+    type = mods["dtype"].removesuffix("x2")
     parts = []
-    for code in (codes, w.binary("lshr", codes, integer("i32", form.place))):
-        value = decode(x, form, code)
-        parts.append(fp.narrow(w, "f16", fp.relu(w, value) if "relu" in mods else value))
+    for k, value in enumerate(values):
+        if "scaled" in mods:
+            value = w.binary("fmul", value, _scale(x, inst, k))
+        bits = fp.narrow(w, type, fp.relu(w, value) if "relu" in mods else value)
+        parts.append(held_finite(w, type, bits) if "satfinite" in mods else bits)
     x.write(inst.op.operands[0], pack(w, *parts))
+
+
+def _scale(x: Lowering, inst: Inst, part: int) -> Value:
+    """The scale of the lower (0) or the upper number: a power of two as float32, or NaN."""
+    w = x.w
+    code = w.cast("zext", x.read(inst.op.operands[-1], "i16"), "i32")
+    code = w.both(w.binary("lshr", code, integer("i32", 8)) if part else code, integer("i32", 0xFF))
+    bits = w.binary("shl", code, integer("i32", 23))
+    bits = w.select(w.compare("icmp eq", code, integer("i32", 0)), integer("i32", 0x400000), bits)
+    bits = w.select(w.compare("icmp eq", code, integer("i32", 0xFF)), integer("i32", 0x7FFFFFFF), bits)
+    return w.cast("bitcast", bits, "float")
+
+
+# --- fixed point -----------------------------------------------------------------------------------------------------
+
+
+@lowers("cvt", takes=lambda mods: mods["dtype"] == "s2f6x2")
+def _to_fixed(x: Lowering, inst: Inst) -> None:
+    """Numbers over their scales to 64ths, rounded to nearest even and held to a byte; a NaN is the largest."""
+    w, mods = x.w, inst.op.mods
+    codes = []
+    for part, value in zip((1, 0), _sources(x, inst), strict=True):
+        if "scaled" in mods:
+            value = w.binary("fdiv", value, _scale(x, inst, part))
+        whole = w.intrinsic("roundeven", w.binary("fmul", value, constant_of_bits("float", _power_bits(6))))
+        code = w.resize(w.convert("fptosi.sat", whole, "i8"), "i32")
+        codes.append(w.select(w.compare("fcmp uno", value, value), integer("i32", 0x7F), code))
+    _write_pair(x, inst, codes[0], codes[1], 8)
+
+
+@lowers("cvt", takes=lambda mods: mods["atype"] == "s2f6x2")
+def _from_fixed(x: Lowering, inst: Inst) -> None:
+    w = x.w
+    values = []
+    for code in _codes(x, inst, 8):
+        whole = w.cast("sitofp", w.resize(code, "i8"), "float")
+        values.append(w.binary("fmul", whole, constant_of_bits("float", _power_bits(-6))))
+    _write_halves(x, inst, values)
 
 
 # --- scales: powers of two -------------------------------------------------------------------------------------------

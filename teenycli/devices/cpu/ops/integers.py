@@ -11,7 +11,7 @@ from teenycli.devices.cpu.value import Value, Writer, integer
 
 INTS = ("u16", "u32", "u64", "s16", "s32", "s64")
 _is_int = typed(*INTS)
-_is_pair = typed("u16x2", "s16x2")
+_is_packed = typed("u16x2", "s16x2", "u8x4", "s8x4")
 
 
 def kind_of(inst: Inst) -> tuple[str, bool]:
@@ -29,15 +29,20 @@ def sources(x: Lowering, inst: Inst, kind: str) -> list[Value]:
 
 @lowers("add", "sub", takes=_is_int)
 def _add(x: Lowering, inst: Inst) -> None:
-    kind, _ = kind_of(inst)
+    kind, signed = kind_of(inst)
     a, b = sources(x, inst, kind)
     op, mods = inst.op.opcode, inst.op.mods
     if "sat" in mods:
-        x.write(inst.op.operands[0], x.w.intrinsic(f"s{op}.sat", a, b))
+        x.write(inst.op.operands[0], sum_held(x.w, op, a, b, signed))
     elif "cc" in mods:
         _write_with_carry(x, inst, a, b, integer("i1", 0), subtract=op == "sub")
     else:
         x.write(inst.op.operands[0], x.w.binary(op, a, b))
+
+
+def sum_held(w: Writer, op: str, a: Value, b: Value, signed: bool) -> Value:
+    """``add`` or ``sub`` held to the range of the type (``.sat``)."""
+    return w.intrinsic(f"{'s' if signed else 'u'}{op}.sat", a, b)
 
 
 @lowers("addc", "subc", takes=_is_int)
@@ -63,18 +68,25 @@ def _write_with_carry(x: Lowering, inst: Inst, a: Value, b: Value, carry: Value,
     x.write(inst.op.operands[0], result)
 
 
-@lowers("add", "min", "max", takes=_is_pair)
-def _pairs(x: Lowering, inst: Inst) -> None:
-    """Two halves of 16 bits each, and ``.relu`` (negative becomes zero)."""
-    w = x.w
-    a, b = sources(x, inst, "i32")
-    signed = inst.op.mods["type"][0] == "s"
+@lowers("add", "sub", "min", "max", "neg", takes=_is_packed)
+def _packed(x: Lowering, inst: Inst) -> None:
+    """Two halves or four bytes, each by itself; ``.relu`` makes zero of what is negative."""
+    w, op, mods = x.w, inst.op.opcode, inst.op.mods
+    signed = mods["type"][0] == "s"
+    bits = int(mods["type"][1:].partition("x")[0])
+    zero = integer(f"i{bits}", 0)
 
     def one(p: Value, q: Value) -> Value:
-        result = w.add(p, q) if inst.op.opcode == "add" else extreme(x.w, inst.op.opcode, p, q, signed)
-        return extreme(w, "max", result, integer("i16", 0), True) if "relu" in inst.op.mods else result
+        if op in ("min", "max"):
+            result = extreme(w, op, p, q, signed)
+        else:
+            result = sum_held(w, op, p, q, signed) if "sat" in mods else w.binary(op, p, q)
+        return extreme(w, "max", result, zero, True) if "relu" in mods else result
 
-    x.write(inst.op.operands[0], by_halves(w, one, a, b))
+    args = sources(x, inst, "i32")
+    if op == "neg":
+        op, args = "sub", [integer("i32", 0), *args]
+    x.write(inst.op.operands[0], by_halves(w, one, *args) if bits == 16 else by_bytes(w, one, *args))
 
 
 def halves(w: Writer, a: Value) -> tuple[Value, Value]:
@@ -92,6 +104,16 @@ def by_halves(w: Writer, function: Callable[..., Value], *args: Value) -> Value:
     """Apply a function of i16 values to the low and the high halves of i32 values."""
     split = [halves(w, a) for a in args]
     return pack(w, function(*(low for low, _ in split)), function(*(high for _, high in split)))
+
+
+def by_bytes(w: Writer, function: Callable[..., Value], *args: Value) -> Value:
+    """Apply a function of i8 values to each of the four bytes of i32 values."""
+    total = integer("i32", 0)
+    for shift in (0, 8, 16, 24):
+        parts = [w.resize(w.binary("lshr", a, integer("i32", shift)) if shift else a, "i8") for a in args]
+        byte = w.cast("zext", function(*parts), "i32")
+        total = w.either(total, w.binary("shl", byte, integer("i32", shift))) if shift else byte
+    return total
 
 
 # --- products --------------------------------------------------------------------------------------------------------
@@ -150,6 +172,46 @@ def _mul24(x: Lowering, inst: Inst) -> None:
     if inst.op.opcode == "mad24":
         result = w.intrinsic("sadd.sat", result, args[2]) if "sat" in mods else w.add(result, args[2])
     x.write(inst.op.operands[0], result)
+
+
+@lowers("clmad")
+def _clmad(x: Lowering, inst: Inst) -> None:
+    """The product of polynomials over GF(2), 128 bits wide: its low or its high half, plus (that is, xor) c."""
+    w = x.w
+    a, b, c = sources(x, inst, "i64")
+    product = w.helper(_carryless(w, inst.op.mods["mode"]), "i64", a, b)
+    x.write(inst.op.operands[0], w.differ(product, c))
+
+
+def _carryless(w: Writer, mode: str) -> str:
+    """The helper that adds up, without carries, the shifts of %a that the bits of %b stand for."""
+    name, kind = f"teeny.clmul.{mode}", w.vector("i64")
+    shift = f"shl {kind} %a, %count" if mode == "lo" else f"lshr {kind} %a, %back"
+    # To the right by 64 less the bit's number; bit 0 leaves nothing above.
+    w.unit.helpers[name] = f"""
+define internal {kind} @{name}({kind} %a, {kind} %b) noinline nounwind #0 {{
+entry:
+  br label %bit
+bit:
+  %k = phi i64 [ {0 if mode == "lo" else 1}, %entry ], [ %next, %bit ]
+  %sum = phi {kind} [ zeroinitializer, %entry ], [ %more, %bit ]
+  %one = insertelement {kind} poison, i64 %k, i32 0
+  %count = shufflevector {kind} %one, {kind} poison, <{w.width} x i32> zeroinitializer
+  %back = sub {kind} splat (i64 64), %count
+  %moved = {shift}
+  %down = lshr {kind} %b, %count
+  %odd = and {kind} %down, splat (i64 1)
+  %mask = sub {kind} zeroinitializer, %odd
+  %part = and {kind} %moved, %mask
+  %more = xor {kind} %sum, %part
+  %next = add i64 %k, 1
+  %left = icmp ult i64 %next, 64
+  br i1 %left, label %bit, label %done
+done:
+  ret {kind} %more
+}}
+"""
+    return name
 
 
 @lowers("sad")
