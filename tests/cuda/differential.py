@@ -29,6 +29,28 @@ from tests.oracle.machine import Grid, run
 from tests.oracle.memory import Memory
 
 THREADS = 64
+#: The newest PTX that is tried; drivers of CUDA 13.0 take it.
+_NEWEST = (9, 0)
+#: GPUs have had no scalar video instructions since Maxwell, and what ptxas writes for them is not what the ISA says:
+#: it merges the upper half of a result into ``.h1``, for one.
+_EMULATED = re.compile("v(add|sub|absdiff|min|max|shl|shr|set|mad)")
+#: What ptxas 13.0 and an H200 do otherwise than the ISA says or the CPU device does, and why that stays.
+KNOWN = {
+    "carried out though the guard does not hold": r"@!?%p\d (testp|setp?)\.",
+    "the most negative count": r"fns\.b32",
+    "made a move, which keeps a NaN's bits": r"(min|max)\.\S+ %\w+, (%\w+), \2;",
+    "its warp's own number": r"%warpid",
+    "threads that have not come together again": r"activemask",
+    "a constant cut off to 16 bits": r"sh[lr]\.\w16 %\w+, %\w+, \d{6,}",
+    "subnormal singles are not flushed on their way to a half": r"cvt\.r[mp]\.ftz(\.\w+)*\.f16\.f32",
+    "a NaN to tf32 by software": r"cvt\.rna\.satfinite\.tf32",
+    "unsigned halves taken for signed after a set": r"(?s)set\.\S*bf16\.\S+ .*sad\.u16",
+    "a double converted where its low bits are to be stored": r"(?s)cvt\S*\.f64\.\w+ %d.*st\S*\.v[24]\.u32",
+}
+
+
+def is_known(found: Difference) -> bool:
+    return any(re.search(pattern, found.text) for pattern in KNOWN.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +66,8 @@ class Difference:
 
 
 def head(sm: int, cuda: tuple[int, int]) -> str:
-    """The newest PTX that a driver of CUDA 12.x or 13.x takes."""
-    version = "9.0" if cuda >= (13, 0) else "8.0"
+    """PTX that a driver of CUDA 12.x or 13.x takes."""
+    version = "{}.{}".format(*_NEWEST) if cuda >= (13, 0) else "8.0"
     return f".version {version}\n.target sm_{sm}{'a' if sm >= 90 else ''}\n.address_size 64\n"
 
 
@@ -118,16 +140,11 @@ def _register_at(offset: int) -> tuple[str, int, int]:
     return f"room+{offset - programs.ROW}", offset, 1
 
 
-#: GPUs have had no scalar video instructions since Maxwell, and what ptxas writes for them is not what the ISA says:
-#: it merges the upper half of a result into ``.h1``, for one.
-_EMULATED = re.compile("v(add|sub|absdiff|min|max|shl|shr|set|mad)")
-
-
 def fits(form: Form, sm: int) -> bool:
     """Whether a GPU has a form at all, and it is to be compared."""
     if _EMULATED.fullmatch(form.opcode):
         return False
-    return form.sm <= sm and form.until is None and (not form.suffix or form.sm == sm)
+    return form.sm <= sm and form.ptx <= _NEWEST and form.until is None and (not form.suffix or form.sm == sm)
 
 
 def supported_by(sm: int) -> programs.Supports:
@@ -159,31 +176,42 @@ def tried(device: CudaDevice, texts: list[str], seed: int) -> Iterator[Differenc
         yield from tried(device, texts[half:], seed)
 
 
-def random_programs(sm: int, count: int, seed: int) -> list[str]:
-    """So many programs for one module."""
-    rng = random.Random(seed)
-    lengths = [rng.randrange(1, 24) for _ in range(count)]
-    return [
-        programs.program(f"P{k}", [rng.getrandbits(40) for _ in range(n)], warps=True, supports=supported_by(sm))
-        for k, n in enumerate(lengths)
-    ]
+def written(sm: int, seeds: Sequence[int]) -> str:
+    return programs.program("P0", seeds, warps=True, supports=supported_by(sm))
+
+
+def shrunk(device: CudaDevice, seeds: list[int], table: int) -> Difference | None:
+    """The first difference of the least of a program's statements that still make one; None where there is none."""
+    sm = device.gpu.sm
+
+    def first(some: Sequence[int]) -> Difference | None:
+        found = next(iter(tried(device, [written(sm, some)], table)), None)
+        return found if isinstance(found, Difference) else None
+
+    least = first(seeds)
+    at = len(seeds)
+    while least is not None and at > 0:
+        at -= 1
+        fewer = seeds[:at] + seeds[at + 1 :]
+        found = first(fewer)
+        if found is not None:
+            seeds, least = fewer, found
+    return least
 
 
 def main(forms: int, count: int, seed: int) -> None:
+    rng = random.Random(seed)
     with CudaDevice(0) as device:
-        sm = device.gpu.sm
-        lines = draws(sm, forms, seed)
-        modules = [
-            [programs.complete(f"P{k}", [line]) for k, line in enumerate(lines[at : at + 16])]
-            for at in range(0, len(lines), 16)
-        ]
-        modules += [random_programs(sm, 6, seed + k) for k in range(count // 6)]
-        compared = 0
-        for number, module in enumerate(modules):
-            for found in tried(device, module, seed + number):
+        lines = draws(device.gpu.sm, forms, seed)
+        for at in range(0, len(lines), 16):
+            module = [programs.complete(f"P{k}", [line]) for k, line in enumerate(lines[at : at + 16])]
+            for found in tried(device, module, seed + at):
                 print(json.dumps(found if isinstance(found, dict) else asdict(found)), flush=True)
-            compared += len(module)
-        print(json.dumps({"compared": compared, "of forms": len(lines)}), flush=True)
+        for _ in range(count):
+            least = shrunk(device, [rng.getrandbits(40) for _ in range(rng.randrange(1, 24))], rng.getrandbits(30))
+            if least is not None:
+                print(json.dumps(asdict(least)), flush=True)
+        print(json.dumps({"forms": len(lines), "programs": count}), flush=True)
 
 
 if __name__ == "__main__":

@@ -90,8 +90,9 @@ def _nan(m: Mods, a: int) -> Bits:
         return None
     if dtype == "f32" and atype == "f64":
         return a >> 32 & 1 << 31 | 0x7FC00000 | a >> 29 & 0x3FFFFF
-    if dtype == "f16" and atype == "f64":
-        return a >> 48 & 1 << 15 | 0x7E00 | a >> 42 & 0x1FF
+    if dtype in ("f16", "bf16") and atype == "f64":
+        quiet, shift = (0x7E00, 42) if dtype == "f16" else (0x7FC0, 45)
+        return a >> 48 & 1 << 15 | quiet | a >> shift & 0x7FFF - quiet
     if dtype == "f32" and atype in ("f32", "bf16") and is_plain:
         return a if atype == "f32" else a << 16
     return FORMATS[dtype].nan

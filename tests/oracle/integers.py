@@ -33,18 +33,21 @@ def _sum_of(m: Mods, sign: int) -> Meaning:
     if "sat" in m:
         return lambda a, b: clamped(value(a) + sign * value(b), type) & mask(bits)
     if "cc" in m:
-        return lambda a, b: (a + sign * b & mask(bits), a + sign * b >> bits & 1)
+        return lambda a, b: _split(a + b if sign > 0 else a + (~b & mask(bits)) + 1, bits)
     return lambda a, b: a + sign * b & mask(bits)
 
 
 def carrying(opcode: str, m: Mods) -> Meaning:
-    """``addc``, ``subc``, ``madc``: the carry flag comes as a last source, and goes as a second result."""
+    """``addc``, ``subc``, ``madc``: the carry flag comes as a last source, and goes as a second result.
+
+    GPUs subtract by adding the complement, so a borrow is the carry's absence.
+    """
     bits = width(m["type"])
-    sign = -1 if opcode == "subc" else 1
     if opcode == "madc":
         product = _product(m)
         return lambda a, b, c, carry: _split(product(a, b) + c + carry, bits)
-    return lambda a, b, carry: _split(a + sign * (b + carry), bits)
+    flip = mask(bits) if opcode == "subc" else 0
+    return lambda a, b, carry: _split(a + (b ^ flip) + carry, bits)
 
 
 def _split(total: int, bits: int) -> tuple[int, int]:

@@ -123,6 +123,15 @@ def test_carries_make_a_128_bit_sum_and_product() -> None:
     check(results["mh"], lambda x, y, z, w: (x * y >> 64) + w + ((x * y & 2**64 - 1) + z >> 64), a, b, c, d)
 
 
+def test_a_borrow_is_a_carry_that_is_missing() -> None:
+    """A chain of both kinds, as GPUs have it."""
+    a, b = pairs("uint32")
+    lines = "sub.cc.u32 %x, %a, %b; addc.cc.u32 %y, %a, %b; subc.u32 %z, %a, %b;"
+    results = evaluate(lines, {"a": a, "b": b}, dict.fromkeys("xyz", "uint32"))
+    check(results["y"], lambda x, y: x + y + (x >= y), a, b)
+    check(results["z"], lambda x, y: x - y - (x + y + (x >= y) < 1 << 32), a, b)
+
+
 @pytest.mark.parametrize("bits", [16, 32, 64])
 def test_shifts_hold_at_the_width(bits: int) -> None:
     a, _ = pairs(f"uint{bits}")

@@ -117,7 +117,7 @@ def _float_to_float(x: Lowering, a: Value, atype: str, dtype: str, mods: Mods) -
         rnd = "rn"
     a = _modify(x, a, mods)
     if dtype in ("f16", "bf16"):
-        bits = fp.narrow(w, dtype, a, rnd)
+        bits = fp.narrow(w, dtype, a, rnd, payload=atype == "f64")
         if "satfinite" in mods:
             bits = held_finite(w, dtype, bits)
         return bits
