@@ -18,6 +18,7 @@ from teenycli.devices.cpu.layout import (
     FAULTED,
     LANES_DIFFER,
     NO_PC,
+    STALLED,
     SUSPENDED,
     WAITING_PC,
     FaultKind,
@@ -50,6 +51,7 @@ class Control:
         self.lanes = x.w.vector("i32")
         self.mask_type = x.w.vector("i1")
         self.parking: set[int] = set()
+        self.stalls = any(block.looks for block in x.flow.blocks)
 
     def function(self) -> str:
         """The LLVM text of the warp function."""
@@ -102,6 +104,10 @@ class Control:
             "  %lowp = alloca i32",
             "  %spinp = alloca i32",
             f"  store i32 {SPIN_ROUNDS}, ptr %spinp",
+            "  %swappedp = alloca i1",
+            "  store i1 false, ptr %swappedp",
+            "  %movedp = alloca i1",
+            "  store i1 false, ptr %movedp",
             "  %scratch = alloca [64 x i8], align 64",
             f"  %t0 = mul i32 %w, {w.width}",
             *w.head,
@@ -144,6 +150,8 @@ class Control:
         w.label(f"b{block.index}")
         x.begin(block, plan_block(x, block))
         x.mask = w.assign(f"load {self.mask_type}, ptr %maskp")
+        if self.stalls and block.looks is None:
+            w.line("store i1 true, ptr %movedp")
         for step in block.steps:
             self._step(step)
         x.inst, x.guard = block.last, None
@@ -348,7 +356,7 @@ class Control:
         elif target.index <= block.index:
             self._check_stop()
             if block.spins:
-                self._give_way(target)
+                self._give_way(block, target)
             w.jump(f"b{target.index}")
         elif self._alone(block):
             w.jump(f"b{target.index}")
@@ -363,7 +371,7 @@ class Control:
         x = self.x
         return not x.scheduled or not (x.flow.is_divergent(block) or x.flow.split_barriers)
 
-    def _give_way(self, target: Block) -> None:
+    def _give_way(self, block: Block, target: Block) -> None:
         """After so many rounds of a loop that may wait, let them run: this warp's lanes, then other warps."""
         w = self.w
         left = w.assign("load i32, ptr %spinp")
@@ -373,13 +381,15 @@ class Control:
         w.branch(w.assign(f"icmp eq i32 {fewer}, 0"), yields, on, likely=False)
         w.label(yields)
         w.line(f"store i32 {SPIN_ROUNDS}, ptr %spinp")
+        if block.looks is not None:
+            self._set_head("site", str(block.looks.site))
         self._park(w.assign(f"load {self.mask_type}, ptr %maskp"), target.index)
         w.line(f"store i32 {target.index}, ptr %lowp")
         w.jump("giveway")
         w.label(on)
 
     def _others(self) -> None:
-        """Lanes parked elsewhere than at the loop in ``low`` get one block; with none, the next warp runs."""
+        """Lanes parked elsewhere than at the loop in ``low`` run on; with none, or after one turn, the next warp."""
         w = self.w
         w.label("giveway")
         pcs = w.assign(f"load {self.lanes}, ptr %pcsp")
@@ -387,15 +397,18 @@ class Control:
         spinning = w.assign(f"icmp eq {self.lanes} {pcs}, {w.splat('i32', loop, w.width)}")
         others = w.assign(f"select {self.mask_type} {spinning}, {self.lanes} splat (i32 {NO_PC}), {self.lanes} {pcs}")
         lowest = w.reduce("umin", others, "i32")
-        w.branch(w.assign(f"icmp uge i32 {lowest}, {WAITING_PC}"), "pause", "swap")
+        nobody = w.assign(f"icmp uge i32 {lowest}, {WAITING_PC}")
+        w.branch(w.assign(f"select i1 {nobody}, i1 true, i1 {w.assign('load i1, ptr %swappedp')}"), "pause", "swap")
         w.label("swap")
+        w.line("store i1 true, ptr %swappedp")
         mine = w.assign(f"icmp eq {self.lanes} {pcs}, {w.splat('i32', lowest, w.width)}")
         self._run(mine, pcs, lowest)
         w.label("pause")
         self._save_lanes(pcs)
         self.x.copy_slots(save=True)
         self._set_state(WarpState.READY)
-        w.line(f"ret i32 {SUSPENDED}")
+        moved = w.assign("load i1, ptr %movedp") if self.stalls else "true"
+        w.line(f"ret i32 {w.assign(f'select i1 {moved}, i32 {SUSPENDED}, i32 {STALLED}')}")
 
     def _leave(self, block: Block) -> None:
         """Active lanes exit; parked ones go on."""

@@ -16,6 +16,7 @@ from teenycli.devices.cpu.layout import (
     FAULTED,
     LANES_DIFFER,
     NO_PC,
+    STALLED,
     WAITING_PC,
     Barrier,
     FaultKind,
@@ -34,8 +35,11 @@ def launch_at(field: str, index: int = 0) -> int:
     return offset(Launch, field, index)
 
 
-def driver(unit: Unit, *, suspends: bool, frame_size: int) -> str:
-    """``i32 @teeny_run(ptr launch, ptr ctx)``: what each thread of the pool calls; gives an ``Outcome``."""
+def driver(unit: Unit, *, suspends: bool, clusters: bool, frame_size: int) -> str:
+    """``i32 @teeny_run(ptr launch, ptr ctx)``: what each thread of the pool calls; gives an ``Outcome``.
+
+    ``suspends`` and ``clusters`` say whether a warp may wait at all, and whether for the cluster.
+    """
     frame_of = f"""
   %frames = load ptr, ptr %framesp
   %w64 = zext i32 %w to i64
@@ -54,7 +58,13 @@ def driver(unit: Unit, *, suspends: bool, frame_size: int) -> str:
         run = run.replace(name, text)
     parts = [run]
     if suspends:
-        parts += [_reset(frame_size), _release(unit.width, frame_size)]
+        parts += [
+            _reset(frame_size),
+            _release(frame_size, unit.width, clusters=clusters),
+            _wake(unit.width, frame_size),
+        ]
+    if clusters:
+        parts.append(_release_cluster(frame_size))
     return "\n".join(parts)
 
 
@@ -176,9 +186,11 @@ warp:
 run:
   %status = call i32 @warp(ptr %ctx, ptr %launch, i32 %w, ptr %frame)
   %dead = icmp eq i32 %status, {FAULTED}
+  %moved = icmp ne i32 %status, {STALLED}
+  %ran1 = select i1 %moved, i32 1, i32 %ran
   br i1 %dead, label %out, label %warpdone
 warpdone:
-  %rannext = phi i32 [ %ran, %warp ], [ 1, %run ]
+  %rannext = phi i32 [ %ran, %warp ], [ %ran1, %run ]
   %wnext = add i32 %w, 1
   %wmore = icmp slt i32 %wnext, %warps
   br i1 %wmore, label %warp, label %passed
@@ -198,7 +210,9 @@ pause:
   ret i32 {int(Outcome.PAUSED)}
 cluster:
   store i32 {int(Progress.UNDER_WAY)}, ptr %busyp
-  ret i32 {int(Outcome.WAITING)}
+  %idle = icmp eq i32 %passes, 0
+  %how = select i1 %idle, i32 {int(Outcome.STALLED)}, i32 {int(Outcome.WAITING)}
+  ret i32 %how
 over:
   store i32 {int(Progress.IDLE)}, ptr %busyp
   br label %ctadone"""
@@ -222,6 +236,8 @@ head:
   %skip = mul i64 %w64, {frame_size}
   %frame = getelementptr i8, ptr %frames, i64 %skip
   store i32 {int(WarpState.FRESH)}, ptr %frame
+  %marks = getelementptr i8, ptr %frame, i64 {offset(FrameHead, "cluster")}
+  store i32 0, ptr %marks
   %next = add i32 %w, 1
   %more = icmp slt i32 %next, %warps
   br i1 %more, label %head, label %out
@@ -231,13 +247,15 @@ out:
 """
 
 
-def _release(width: int, frame_size: int) -> str:
+def _release(frame_size: int, width: int, *, clusters: bool) -> str:
     """``teeny.release``: after a pass, release the lanes of complete barriers.
 
-    A barrier with no count wants
-    all lanes of the CTA that live. A count is in whole warps, so one past the CTA's threads means all of them.
+    A barrier with no count wants all lanes of the CTA that live. A count is in whole warps, so one past the CTA's
+    threads means all of them.
     """
-    lanes = f"<{width} x i32>"
+    cluster = (
+        "call i32 @teeny.release.cluster(ptr %ctx, i32 %warps, i1 %single, i32 %ran)" if clusters else "or i32 %ran, 0"
+    )
     return f"""
 define internal i32 @teeny.release(ptr %ctx, i32 %warps, i32 %ran) noinline #0 {{
 entry:
@@ -277,24 +295,22 @@ counted:
 tally:
   %ap = getelementptr i8, ptr %ctx, i64 {context_at("alive")}
   store i32 %alivenext, ptr %ap
-  %op = getelementptr i8, ptr %ctx, i64 {context_at("cluster_open")}
-  %opened = load i32, ptr %op
-  store i32 0, ptr %op
   %csp = getelementptr i8, ptr %launch, i64 {launch_at("cluster_size")}
   %cs = load i32, ptr %csp
   %single = icmp eq i32 %cs, 1
-  %isopen = icmp ne i32 %opened, 0
-  %free16 = or i1 %single, %isopen
+  %bars = getelementptr i8, ptr %ctx, i64 {context_at("barriers")}
   %none = icmp eq i32 %alivenext, 0
-  br i1 %none, label %done, label %barrier
+  br i1 %none, label %done, label %begin
 done:
   ret i32 0
+begin:
+  %ran2 = {cluster}
+  br label %barrier
 barrier:
-  %b = phi i32 [ 0, %tally ], [ %bnext, %bdone ]
-  %did = phi i32 [ %ran, %tally ], [ %didnext, %bdone ]
+  %b = phi i32 [ 0, %begin ], [ %bnext, %bdone ]
+  %did = phi i32 [ %ran2, %begin ], [ %didnext, %bdone ]
   %b64 = zext i32 %b to i64
   %place = mul i64 %b64, {sizeof(Barrier)}
-  %bars = getelementptr i8, ptr %ctx, i64 {context_at("barriers")}
   %bar = getelementptr i8, ptr %bars, i64 %place
   %arrived = load i32, ptr %bar
   %ep = getelementptr i8, ptr %bar, i64 {Barrier.expected.offset}
@@ -305,10 +321,7 @@ barrier:
   %want = select i1 %all, i32 %alivenext, i32 %asked
   %some = icmp ne i32 %arrived, 0
   %enough = icmp uge i32 %arrived, %want
-  %full = and i1 %some, %enough
-  %own = icmp ne i32 %b, {CLUSTER_BARRIER}
-  %may = or i1 %own, %free16
-  %complete = and i1 %full, %may
+  %complete = and i1 %some, %enough
   br i1 %complete, label %open, label %bdone
 open:
   %cp = getelementptr i8, ptr %bar, i64 {Barrier.count.offset}
@@ -318,68 +331,18 @@ open:
   store i32 0, ptr %bar
   store i32 0, ptr %ep
   store <2 x i32> zeroinitializer, ptr %cp, align 4
-  %onev = insertelement {lanes} poison, i32 %b, i32 0
-  %ids = shufflevector {lanes} %onev, {lanes} poison, <{width} x i32> zeroinitializer
-  br label %wake
-wake:
-  %k = phi i32 [ 0, %open ], [ %knext, %woken ]
-  %k64 = zext i32 %k to i64
-  %kskip = mul i64 %k64, {frame_size}
-  %kframe = getelementptr i8, ptr %frames, i64 %kskip
-  %kstate = load i32, ptr %kframe
-  %waits = icmp eq i32 %kstate, {int(WarpState.WAITING)}
-  br i1 %waits, label %check, label %woken
-check:
-  %krp = getelementptr i8, ptr %kframe, i64 {offset(FrameHead, "resume")}
-  %kr = load i32, ptr %krp
-  %parted = icmp eq i32 %kr, {LANES_DIFFER}
-  br i1 %parted, label %each, label %whole
-whole:
-  %kbp = getelementptr i8, ptr %kframe, i64 {offset(FrameHead, "barrier")}
-  %kb = load i32, ptr %kbp
-  %kthis = icmp eq i32 %kb, %b
-  br i1 %kthis, label %free, label %woken
-free:
-  store i32 {int(WarpState.READY)}, ptr %kframe
-  br label %woken
-each:
-  %kpcp = getelementptr i8, ptr %kframe, i64 {sizeof(FrameHead)}
-  %kpcs = load {lanes}, ptr %kpcp, align 4
-  %kidp = getelementptr i8, ptr %kframe, i64 {sizeof(FrameHead) + 4 * width}
-  %kids = load {lanes}, ptr %kidp, align 4
-  %here = icmp eq {lanes} %kids, %ids
-  %living2 = icmp ne {lanes} %kpcs, splat (i32 {NO_PC})
-  %waiting = icmp uge {lanes} %kpcs, splat (i32 {WAITING_PC})
-  %m0 = and <{width} x i1> %here, %living2
-  %m = and <{width} x i1> %m0, %waiting
-  %freed = sub {lanes} %kpcs, splat (i32 {WAITING_PC})
-  %new = select <{width} x i1> %m, {lanes} %freed, {lanes} %kpcs
-  store {lanes} %new, ptr %kpcp, align 4
-  %mb = bitcast <{width} x i1> %m to i{width}
-  %any = icmp ne i{width} %mb, 0
-  %s2 = select i1 %any, i32 {int(WarpState.READY)}, i32 {int(WarpState.WAITING)}
-  store i32 %s2, ptr %kframe
-  br label %woken
-woken:
-  %knext = add i32 %k, 1
-  %kmore = icmp slt i32 %knext, %warps
-  br i1 %kmore, label %wake, label %bdone
+  %woken = call i32 @teeny.wake(ptr %frames, i32 %warps, i32 %b)
+  br label %bdone
 bdone:
-  %didnext = phi i32 [ %did, %barrier ], [ 1, %woken ]
+  %didnext = phi i32 [ %did, %barrier ], [ 1, %open ]
   %bnext = add i32 %b, 1
-  %bmore = icmp sle i32 %bnext, {CLUSTER_BARRIER}
+  %bmore = icmp slt i32 %bnext, {CLUSTER_BARRIER}
   br i1 %bmore, label %barrier, label %verdict
 verdict:
   %moved = icmp ne i32 %didnext, 0
   br i1 %moved, label %goon, label %still
 still:
-  %cbp = getelementptr i8, ptr %ctx, i64 {context_at("barriers")}
-  %cb = getelementptr i8, ptr %cbp, i64 {CLUSTER_BARRIER * sizeof(Barrier)}
-  %cn = load i32, ptr %cb
-  %atcluster = icmp ne i32 %cn, 0
-  %many = xor i1 %single, true
-  %waitscluster = and i1 %atcluster, %many
-  br i1 %waitscluster, label %cluster, label %stuck
+  br i1 %single, label %stuck, label %cluster
 cluster:
   ret i32 {_CLUSTER}
 goon:
@@ -389,5 +352,124 @@ stuck:
   store i32 0, ptr %tp
   call void @teeny.fault(ptr %ctx, i32 {int(FaultKind.DEADLOCK)}, i32 %sitenext, i64 0, i32 %threadnext)
   ret i32 {FAULTED}
+}}
+"""
+
+
+def _wake(width: int, frame_size: int) -> str:
+    """``teeny.wake``: lanes that wait at barrier ``b`` may run, at the cluster's but those marked; whether any may."""
+    lanes, mask, bits = f"<{width} x i32>", f"<{width} x i1>", f"i{width}"
+    return f"""
+define internal i32 @teeny.wake(ptr %frames, i32 %warps, i32 %b) noinline #0 {{
+entry:
+  %atcluster = icmp eq i32 %b, {CLUSTER_BARRIER}
+  %one = insertelement {lanes} poison, i32 %b, i32 0
+  %ids = shufflevector {lanes} %one, {lanes} poison, {lanes} zeroinitializer
+  br label %warp
+warp:
+  %k = phi i32 [ 0, %entry ], [ %knext, %next ]
+  %did = phi i32 [ 0, %entry ], [ %didnext, %next ]
+  %k64 = zext i32 %k to i64
+  %skip = mul i64 %k64, {frame_size}
+  %frame = getelementptr i8, ptr %frames, i64 %skip
+  %state = load i32, ptr %frame
+  %waits = icmp eq i32 %state, {int(WarpState.WAITING)}
+  br i1 %waits, label %check, label %next
+check:
+  %mp = getelementptr i8, ptr %frame, i64 {offset(FrameHead, "cluster")}
+  %marks = load {bits}, ptr %mp, align 4
+  %held = select i1 %atcluster, {bits} %marks, {bits} 0
+  %rp = getelementptr i8, ptr %frame, i64 {offset(FrameHead, "resume")}
+  %resume = load i32, ptr %rp
+  %parted = icmp eq i32 %resume, {LANES_DIFFER}
+  br i1 %parted, label %each, label %whole
+whole:
+  %bp = getelementptr i8, ptr %frame, i64 {offset(FrameHead, "barrier")}
+  %at = load i32, ptr %bp
+  %here = icmp eq i32 %at, %b
+  %lp = getelementptr i8, ptr %frame, i64 {offset(FrameHead, "mask")}
+  %all = load {bits}, ptr %lp, align 4
+  %kept = and {bits} %all, %held
+  %free = icmp eq {bits} %kept, 0
+  %any1 = and i1 %here, %free
+  br label %woken
+each:
+  %pcp = getelementptr i8, ptr %frame, i64 {sizeof(FrameHead)}
+  %pcs = load {lanes}, ptr %pcp, align 4
+  %idp = getelementptr i8, ptr %frame, i64 {sizeof(FrameHead) + 4 * width}
+  %waitsfor = load {lanes}, ptr %idp, align 4
+  %heldv = bitcast {bits} %held to {mask}
+  %there = icmp eq {lanes} %waitsfor, %ids
+  %living = icmp ne {lanes} %pcs, splat (i32 {NO_PC})
+  %waiting = icmp uge {lanes} %pcs, splat (i32 {WAITING_PC})
+  %m0 = and {mask} %there, %living
+  %m1 = and {mask} %m0, %waiting
+  %m = select {mask} %heldv, {mask} zeroinitializer, {mask} %m1
+  %freed = sub {lanes} %pcs, splat (i32 {WAITING_PC})
+  %new = select {mask} %m, {lanes} %freed, {lanes} %pcs
+  store {lanes} %new, ptr %pcp, align 4
+  %mb = bitcast {mask} %m to {bits}
+  %any2 = icmp ne {bits} %mb, 0
+  br label %woken
+woken:
+  %any = phi i1 [ %any1, %whole ], [ %any2, %each ]
+  %then = select i1 %any, i32 {int(WarpState.READY)}, i32 {int(WarpState.WAITING)}
+  store i32 %then, ptr %frame
+  %any32 = zext i1 %any to i32
+  %did2 = or i32 %did, %any32
+  br label %next
+next:
+  %didnext = phi i32 [ %did, %warp ], [ %did2, %woken ]
+  %knext = add i32 %k, 1
+  %more = icmp slt i32 %knext, %warps
+  br i1 %more, label %warp, label %out
+out:
+  ret i32 %didnext
+}}
+"""
+
+
+def _release_cluster(frame_size: int) -> str:
+    """``teeny.release.cluster``: the cluster's barrier, complete when all CTAs say so, or one alone has all its lanes.
+
+    Lanes that arrived in a phase that is over are no longer marked, and pass. ``ran`` or 1 where any may run.
+    """
+    return f"""
+define internal i32 @teeny.release.cluster(ptr %ctx, i32 %warps, i1 %single, i32 %ran) noinline #0 {{
+entry:
+  %fp = getelementptr i8, ptr %ctx, i64 {context_at("frames")}
+  %frames = load ptr, ptr %fp
+  %ap = getelementptr i8, ptr %ctx, i64 {context_at("alive")}
+  %alive = load i32, ptr %ap
+  %op = getelementptr i8, ptr %ctx, i64 {context_at("cluster_open")}
+  %opened = load i32, ptr %op
+  store i32 0, ptr %op
+  %bars = getelementptr i8, ptr %ctx, i64 {context_at("barriers")}
+  %bar = getelementptr i8, ptr %bars, i64 {CLUSTER_BARRIER * sizeof(Barrier)}
+  %arrived = load i32, ptr %bar
+  %some = icmp ne i32 %arrived, 0
+  %enough = icmp uge i32 %arrived, %alive
+  %full = and i1 %some, %enough
+  %isopen = icmp ne i32 %opened, 0
+  %may = or i1 %single, %isopen
+  %complete = and i1 %full, %may
+  br i1 %complete, label %open, label %wake
+open:
+  store i32 0, ptr %bar
+  br label %unmark
+unmark:
+  %k = phi i32 [ 0, %open ], [ %knext, %unmark ]
+  %k64 = zext i32 %k to i64
+  %skip = mul i64 %k64, {frame_size}
+  %frame = getelementptr i8, ptr %frames, i64 %skip
+  %mp = getelementptr i8, ptr %frame, i64 {offset(FrameHead, "cluster")}
+  store i32 0, ptr %mp
+  %knext = add i32 %k, 1
+  %more = icmp slt i32 %knext, %warps
+  br i1 %more, label %unmark, label %wake
+wake:
+  %woken = call i32 @teeny.wake(ptr %frames, i32 %warps, i32 {CLUSTER_BARRIER})
+  %did = or i32 %ran, %woken
+  ret i32 %did
 }}
 """

@@ -98,7 +98,7 @@ def _describe(kind: FaultKind, record: Launch, site: Site, scene: Scene) -> tupl
         return (
             "deadlock",
             f"every thread that is left waits, and nothing can wake them: {_waiting(scene)}",
-            "a barrier must be reached by as many threads as it waits for",
+            "a barrier must be reached by as many threads as it waits for, an mbarrier by all its arrivals and bytes",
         )
     if kind is FaultKind.BARRIER:
         return "bad-barrier", f"'{site.text}' names a barrier past 15", None

@@ -215,19 +215,40 @@ def _mark_spins(flow: Flow) -> None:
     """Find back edges of loops that look at memory others write: there a warp gives way now and then."""
     for loop in flow.loops:
         inside = [block for block in flow.blocks if loop.blocks >> block.index & 1]
-        if any(isinstance(step, Inst) and _watches(step) for block in inside for step in block.steps):
+        steps = [step for block in inside for step in block.steps]
+        if any(isinstance(step, Inst) and _watches(step) for step in steps):
+            looks = next((step for step in steps if isinstance(step, Inst) and _looks(step)), None)
+            written = sum({1 << cell.index for step in steps for cell in cells_written(step)})
+            if written & flow.live_in[loop.first] or not all(_only_looks(step) for step in steps):
+                looks = None
             for block in inside:
                 block.spins |= any(t.index <= block.index for t in block.targets if loop.blocks >> t.index & 1)
+                block.looks = block.looks or looks
+
+
+def _looks(inst: Inst) -> bool:
+    return inst.op.opcode == "mbarrier" and bool({"test_wait", "try_wait"} & inst.op.mods.keys())
 
 
 def _watches(inst: Inst) -> bool:
     """Whether an instruction may see what another thread has just written."""
     mods = inst.op.mods
-    if inst.op.opcode == "mbarrier":
-        return "test_wait" in mods or "try_wait" in mods
-    if inst.op.opcode == "atom":
-        return mods.get("op") in ("cas", "exch")
-    return inst.op.opcode == "ld" and mods.get("sem") in ("volatile", "relaxed", "acquire")
+    if inst.op.opcode in ("atom", "nanosleep"):
+        return True
+    return _looks(inst) or (inst.op.opcode == "ld" and mods.get("sem") in ("volatile", "relaxed", "acquire"))
+
+
+#: What a loop may do each time round and, with nothing carried from one round to the next, be where it was.
+_IDLE = frozenset({"setp", "selp", "and", "or", "xor", "not", "shl", "shr", "add", "sub", "cvt", "nanosleep"})
+
+
+def _only_looks(step: Step) -> bool:
+    """Whether a step comes to the same from the same registers, as long as no mbarrier changes."""
+    if isinstance(step, Handover):
+        return False
+    if step.op.opcode == "mov":
+        return not any(specials_in(operand) for operand in step.op.operands)
+    return step.op.opcode in _IDLE or _looks(step)
 
 
 # --- liveness ----------------------------------------------------------------------------------------------------

@@ -37,6 +37,8 @@ from teenycli.ptx.model import Module
 
 #: Bytes that the resident CTAs of one thread may take, and how many they may be.
 RESIDENT_BYTES, RESIDENT_CTAS = 512 << 20, 2048
+#: Threads of a warp.
+WARP = 32
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -83,7 +85,7 @@ class Hall:
         """Let a CTA run, or have the next; an ``Outcome``."""
         outcome = self._function(ctypes.addressof(self.record), ctypes.addressof(room.context))
         if outcome == Outcome.STOPPED and room.context.dead and self.record.fault_kind == FaultKind.DEADLOCK:
-            self.waits = self.waits or room.waits(self.record.warps, self.kernel.image.frame_size)
+            self.waits = self.waits or room.waits(self.record.warps, self.kernel.image)
         return int(outcome)
 
     def room(self) -> Room:
@@ -146,14 +148,12 @@ class Hall:
             if any(outcome == Outcome.STOPPED for _, outcome in outcomes):
                 return False
             left = [room for room, outcome in outcomes if outcome != Outcome.FINISHED]
-            if left and all(outcome != Outcome.PAUSED for _, outcome in outcomes):
-                if not all(room.is_at_cluster_barrier for room in left):
-                    if any(outcome == Outcome.FINISHED for _, outcome in outcomes):
-                        continue
-                    self._deadlock(next(room for room in left if not room.is_at_cluster_barrier))
-                    return False
+            if left and all(room.is_at_cluster_barrier for room in left):
                 for room in left:
                     room.context.cluster_open = 1
+            elif all(outcome == Outcome.STALLED for _, outcome in outcomes):
+                self._deadlock(next(room for room in left if not room.is_at_cluster_barrier))
+                return False
         return True
 
     def _deadlock(self, room: Room) -> None:
@@ -163,11 +163,11 @@ class Hall:
             if record.claimed:
                 return
             record.claimed = 1
-            self.waits = room.waits(record.warps, self.kernel.image.frame_size)
+            self.waits = room.waits(record.warps, self.kernel.image)
             record.fault_kind = FaultKind.DEADLOCK
             record.fault_site, warp = self.waits[-1]
             record.fault_cta = room.context.cta
-            record.fault_thread = warp * self.kernel.image.width
+            record.fault_thread = warp * WARP
             record.stop = 1
 
 
@@ -193,10 +193,15 @@ class Room:
 
     @property
     def is_at_cluster_barrier(self) -> bool:
-        """Whether every thread that is left waits for the cluster."""
+        """Whether every thread that is left has arrived at the cluster's barrier."""
         return bool(self.context.barriers[CLUSTER_BARRIER].arrived >= self.context.alive)
 
-    def waits(self, warps: int, frame_size: int) -> list[tuple[int, int]]:
-        """Site and number of each warp that waits."""
-        heads = [FrameHead.from_address(self.context.frames + warp * frame_size) for warp in range(warps)]
-        return [(head.site, warp) for warp, head in enumerate(heads) if head.state == WarpState.WAITING]
+    def waits(self, groups: int, image: Image) -> list[tuple[int, int]]:
+        """Site and number of each warp that waits, or looks in vain at what it waits for.
+
+        Generated code runs ``groups`` vectors of lanes, which may be halves or quarters of a warp.
+        """
+        heads = [FrameHead.from_address(self.context.frames + group * image.frame_size) for group in range(groups)]
+        found = {(head.site, group * image.width // WARP): None for group, head in enumerate(heads)
+                 if head.state != WarpState.DONE}  # fmt: skip
+        return list(found)

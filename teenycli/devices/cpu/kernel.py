@@ -59,7 +59,7 @@ def build(program: Program) -> Image:
     if heap:  # the table of addresses changes while the kernel runs
         warp = warp.replace(", !invariant.load !2", "")
     frame_size = x.frame_size if x.suspends or x.in_frame else 0
-    run = driver(unit, suspends=x.suspends, frame_size=frame_size)
+    run = driver(unit, suspends=x.suspends, clusters=_waits_for_cluster(flow), frame_size=frame_size)
     code = compile_text(unit, f"{warp}\n{run}", warp.count("\n"))
     return Image(
         code,
@@ -84,6 +84,10 @@ def check_supported(program: Program, flow: Flow) -> None:
         for step in (*block.steps, block.last):
             if isinstance(step, Inst) and not supports(step.op):
                 raise unsupported(program.module, f"'{spelled(step.op)}'", step.op)
+
+
+def _waits_for_cluster(flow: Flow) -> bool:
+    return any(block.kind == "suspend" and block.last and "cluster" in block.last.op.mods for block in flow.blocks)
 
 
 def _needs_warps(flow: Flow) -> bool:

@@ -143,7 +143,8 @@ class FrameHead(ctypes.Structure):
     """The head of a warp's frame. Per-lane pcs, per-lane barriers and registers follow it.
 
     A warp whose living lanes all wait at one place has the index of the block to go on with in ``resume``, those
-    lanes in ``mask`` and what they wait for in ``barrier``. Else ``resume`` is :data:`LANES_DIFFER`.
+    lanes in ``mask`` and what they wait for in ``barrier``. Else ``resume`` is :data:`LANES_DIFFER`. ``cluster`` has
+    the lanes that have arrived at the cluster's barrier since it was last complete.
     """
 
     _fields_ = (
@@ -153,7 +154,8 @@ class FrameHead(ctypes.Structure):
         ("resume", ctypes.c_int32),
         ("barrier", ctypes.c_int32),
         ("mask", ctypes.c_uint32),
-        ("pad", ctypes.c_int32 * 10),
+        ("cluster", ctypes.c_uint32),
+        ("pad", ctypes.c_int32 * 9),
     )
 
 
@@ -179,16 +181,20 @@ class Progress(IntEnum):
 
 
 class Outcome(IntEnum):
-    """What ``teeny_run`` returns: no CTA left, patience ended, the launch ended, all wait for the cluster."""
+    """What ``teeny_run`` returns: no CTA left, patience ended, the launch ended, all wait for others of the cluster.
+
+    ``STALLED`` is ``WAITING`` of a CTA that has done nothing at all since it was called.
+    """
 
     FINISHED = 0
     PAUSED = 1
     STOPPED = 2
     WAITING = 3
+    STALLED = 4
 
 
-#: What a warp function returns.
-DONE, SUSPENDED, FAULTED = 0, 1, 2
+#: What a warp function returns. A stalled warp has only looked, once more in vain, at what it waits for.
+DONE, SUSPENDED, FAULTED, STALLED = 0, 1, 2, 3
 
 #: Added to a lane's pc while it waits at a barrier; above every block index.
 WAITING_PC = 1 << 20

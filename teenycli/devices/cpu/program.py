@@ -185,6 +185,8 @@ class Block:
     index: int = -1
     #: Whether it ends in a back edge of a loop that may wait for another thread.
     spins: bool = False
+    #: Where it belongs to a loop that does nothing but wait for an mbarrier: the instruction that looks at it.
+    looks: Inst | None = None
     #: The routine that it enters, for a call.
     enters: Routine | None = None
 

@@ -158,7 +158,7 @@ def test_bulk_copies_complete_the_bytes_they_bring() -> None:
     ("mov.u32 %r3, 1024; @%p3 mbarrier.init.shared.b64 [bar], 1;"
      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%d1], %r3, [bar];", "out-of-bounds"),
     ("mbarrier.init.shared.b64 [bar], 1; wait: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0; @!%p1 bra wait;",
-     "timeout"),
+     "deadlock"),
 ])  # fmt: skip
 def test_faults_of_copies_and_mbarriers(body: str, id: str) -> None:
     with pytest.raises(TeenyError) as caught:

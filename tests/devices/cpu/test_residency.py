@@ -165,6 +165,68 @@ def test_stores_to_another_block_complete_its_mbarrier() -> None:
     rig.device.close()
 
 
+ARRIVED = """
+.visible .entry early(.param .u64 flags, .param .u64 out) {
+.reg .b64 %d<6>; .reg .b32 %r<9>; .reg .pred %p<3>;
+ld.param.u64 %d1, [flags]; ld.param.u64 %d2, [out]; mov.u32 %r1, %cluster_ctarank; mov.u32 %r2, %clusterid.x;
+mad.wide.u32 %d1, %r2, 4, %d1; mov.u32 %r3, %tid.x; setp.eq.u32 %p1, %r1, 0; @!%p1 bra other;
+barrier.cluster.arrive;
+look: ld.acquire.gpu.global.u32 %r4, [%d1]; setp.eq.u32 %p2, %r4, 0; @%p2 bra look;
+barrier.cluster.wait; bra again;
+other: barrier.cluster.arrive; barrier.cluster.wait; setp.eq.u32 %p2, %r3, 5; @%p2 st.release.gpu.global.u32 [%d1], 7;
+mov.u32 %r4, 3;
+again: barrier.cluster.arrive; add.u32 %r4, %r4, 1; barrier.cluster.wait;
+mov.u32 %r5, %ctaid.x; mov.u32 %r6, %ntid.x; mad.lo.u32 %r5, %r5, %r6, %r3; mad.wide.u32 %d2, %r5, 4, %d2;
+st.global.u32 [%d2], %r4; ret; }
+"""
+
+
+@pytest.mark.parametrize("block", [20, 64])
+def test_a_block_that_has_arrived_at_the_clusters_barrier_holds_up_nobody(block: int) -> None:
+    """Block 0 arrives, and waits for what block 1 does only after that barrier."""
+    flags, out = np.zeros(3, np.uint32), np.zeros((6, block), np.uint32)
+    rig = Rig(ARRIVED)
+    rig.run([flags, out], grid=(6,), block=(block,), cluster=(2, 1, 1))
+    np.testing.assert_array_equal(flags, 7)
+    np.testing.assert_array_equal(out, np.array([[8], [4]] * 3) * np.ones(block, int))
+    rig.device.close()
+
+
+def test_two_loops_of_one_warp_wait_for_another_warp() -> None:
+    """Half the lanes wait for one flag and half for another, which the second warp sets one after the other."""
+    text = """
+    .visible .entry k(.param .u64 out) {
+    .reg .b64 %d<3>; .reg .b32 %r<9>; .reg .pred %p<4>; .shared .align 4 .u32 flags[2];
+    ld.param.u64 %d1, [out]; mov.u32 %r1, %tid.x; mad.wide.u32 %d1, %r1, 4, %d1; and.b32 %r2, %r1, 1;
+    setp.ge.u32 %p1, %r1, 32; @%p1 bra sets; setp.eq.u32 %p2, %r2, 0; @%p2 bra even;
+    odd: ld.volatile.shared.u32 %r3, [flags]; setp.eq.u32 %p3, %r3, 0; @%p3 bra odd; bra end;
+    even: ld.volatile.shared.u32 %r3, [flags+4]; setp.eq.u32 %p3, %r3, 0; @%p3 bra even; bra end;
+    sets: st.volatile.shared.u32 [flags+4], 5; st.volatile.shared.u32 [flags], 6; mov.u32 %r3, 1;
+    end: st.global.u32 [%d1], %r3; ret; }
+    """
+    out = np.zeros(64, np.uint32)
+    rig = Rig(text)
+    rig.run([out], block=(64,))
+    np.testing.assert_array_equal(out[:32], [5, 6] * 16)
+    rig.device.close()
+
+
+@pytest.mark.parametrize("look", ["atom.global.add.u32 %r3, [%d1], 0;", "atom.global.or.b32 %r3, [%d1], 0;",
+                                  "nanosleep.u32 20; ld.global.u32 %r3, [%d1];"])  # fmt: skip
+def test_a_flag_may_be_looked_at_in_any_way(look: str) -> None:
+    text = f"""
+    .visible .entry k(.param .u64 flag) {{ .reg .b64 %d<3>; .reg .b32 %r<9>; .reg .pred %p<4>;
+    ld.param.u64 %d1, [flag]; mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 39; @%p1 bra sets;
+    waits: {look} setp.eq.u32 %p3, %r3, 0; @%p3 bra waits;
+    sets: red.global.add.u32 [%d1], 1; ret; }}
+    """
+    flag = np.zeros(1, np.uint32)
+    rig = Rig(text)
+    rig.run([flag], grid=(40,), block=(1,))
+    assert flag[0] == 40
+    rig.device.close()
+
+
 def test_shared_memory_of_another_block_has_bounds() -> None:
     finding = fault(PLACES.replace("ld.shared::cluster.u32 %r17, [%r16+4];", "ld.shared::cluster.u32 %r17, [%r16+64];"),
                     np.zeros((2, 16), np.uint32), grid=(2,), block=(1,), cluster=(2, 1, 1))  # fmt: skip
@@ -205,3 +267,48 @@ def test_a_cluster_of_which_one_block_waits_for_itself_is_a_deadlock() -> None:
     assert finding.id == "deadlock"
     assert "'bar.sync'" in finding.message
     assert "'barrier.cluster.wait'" in finding.message
+
+
+MISSED = """
+.visible .entry stuck(.param .u64 out) {
+.reg .b64 %d<6>; .reg .b32 %r<9>; .reg .pred %p<3>; .shared .align 8 .b64 bar[2];
+mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; @!%p1 bra ready;
+mbarrier.init.shared::cta.b64 [bar], 2; mbarrier.init.shared::cta.b64 [bar+8], 1;
+ready: bar.sync 0; setp.lt.u32 %p2, %r1, 32; @%p2 bra first;
+@%p1 mbarrier.arrive.shared::cta.b64 _, [bar+8];
+second: mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0; @!%p1 bra second; ret;
+first: @%p1 mbarrier.arrive.shared::cta.b64 _, [bar];
+wait: mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar], 0; @%p1 bra done; nanosleep.u32 32; bra wait;
+done: mbarrier.arrive.shared::cta.b64 _, [bar]; ret; }
+"""
+
+
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_an_mbarrier_that_nobody_completes_is_a_deadlock(cluster: int) -> None:
+    start = time.perf_counter()
+    finding = fault(MISSED, np.zeros(4, np.uint32), grid=(2,), block=(96,), cluster=(cluster, 1, 1), timeout=60)
+    assert finding.id == "deadlock"
+    lines = MISSED.splitlines()
+    for label, text, who in (("wait:", "mbarrier.test_wait", "0"), ("second:", "mbarrier.try_wait", "1, 2")):
+        place = next(k for k, line in enumerate(lines) if line.startswith(label)) + 4
+        assert f"{who} at '{text}" in finding.message
+        assert f"in line {place}" in finding.message
+    assert time.perf_counter() - start < 20
+
+
+def test_blocks_of_a_cluster_that_wait_for_each_others_mbarriers_are_a_deadlock() -> None:
+    text = """
+    .visible .entry stuck(.param .u64 out) {
+    .reg .b32 %r<9>; .reg .pred %p<3>; .shared .align 8 .b64 bar;
+    mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared::cta.b64 [bar], 1;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    wait: mbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0; @!%p2 bra wait;
+    mov.u32 %r2, %cluster_ctarank; xor.b32 %r2, %r2, 1; mov.u32 %r3, bar; mapa.shared::cluster.u32 %r3, %r3, %r2;
+    @%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r3]; ret; }
+    """
+    assert fault(text, np.zeros(4, np.uint32), grid=(4,), block=(32,), cluster=(2, 1, 1), timeout=60).id == "deadlock"
+    # With one of them arriving first it is none.
+    fine = text.replace("wait:", "mov.u32 %r4, %cluster_ctarank; setp.eq.u32 %p2, %r4, 0; @%p2 bra go; wait:")
+    rig = Rig(fine.replace("mov.u32 %r2, %cluster", "go: mov.u32 %r2, %cluster").replace("ret;", "@!%p1 ret; ret;"))
+    rig.run([np.zeros(4, np.uint32)], grid=(4,), block=(32,), cluster=(2, 1, 1))
+    rig.device.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctypes import sizeof
 
-from teenycli.devices.cpu.layout import CLUSTER_BARRIER, Barrier, FaultKind
+from teenycli.devices.cpu.layout import CLUSTER_BARRIER, Barrier, FaultKind, FrameHead, offset
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.native import context_at
 from teenycli.devices.cpu.program import Inst
@@ -54,13 +54,10 @@ def population(x: Lowering, mask: Value) -> str:
 
 
 def arrive(x: Lowering, inst: Inst) -> Value:
-    """Count the active lanes in at a barrier; its number."""
+    """Count the active lanes in at a barrier, that of the cluster apart, which they have reached; its number."""
     w = x.w
     if "cluster" in inst.op.mods:
-        identity = integer("i32", CLUSTER_BARRIER)
-        offset = context_at("barriers") + CLUSTER_BARRIER * sizeof(Barrier)
-        _bump(x, w.assign(f"getelementptr i8, ptr %ctx, i64 {offset}"), "arrived", population(x, x.exec))
-        return identity
+        return integer("i32", CLUSTER_BARRIER)
     identity, count, predicate = _operands(x, inst)
     barrier = _barrier(x, identity)
     _bump(x, barrier, "arrived", population(x, x.exec))
@@ -101,9 +98,17 @@ def _result(x: Lowering, inst: Inst) -> None:
 
 
 @lowers("barrier", takes=lambda mods: "cluster" in mods)
-def _cluster(x: Lowering, _: Inst) -> None:
-    """``arrive``: the thread is counted in when it comes to its ``wait``, which ends a block."""
-    x.w.line("fence seq_cst")
+def _cluster(x: Lowering, inst: Inst) -> None:
+    """``arrive``: the lane is counted in, and marked until the barrier is complete. ``wait`` ends a block."""
+    w = x.w
+    w.line("fence seq_cst")
+    if "arrive" not in inst.op.mods or not x.suspends:
+        return
+    place = context_at("barriers") + CLUSTER_BARRIER * sizeof(Barrier)
+    _bump(x, w.assign(f"getelementptr i8, ptr %ctx, i64 {place}"), "arrived", population(x, x.exec))
+    marks = w.assign(f"getelementptr i8, ptr %frame, i64 {offset(FrameHead, 'cluster')}")
+    old = w.assign(f"load i{w.width}, ptr {marks}, align 4")
+    w.line(f"store i{w.width} {w.assign(f'or i{w.width} {old}, {x.bits_of(x.exec)}')}, ptr {marks}, align 4")
 
 
 @lowers("bar", "barrier", takes=lambda mods: "sync" in mods and "cluster" not in mods and "warp" not in mods)
