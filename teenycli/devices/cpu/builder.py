@@ -25,6 +25,7 @@ from teenycli.devices.cpu.program import (
     cells_read,
     cells_written,
     destinations,
+    meets,
     suspends,
     variables_in,
 )
@@ -118,7 +119,7 @@ class _Builder:
                 after = Block()
                 self._finish("branch", inst, [target, after])
                 self.current = after
-        elif op.opcode in _ENDING or suspends(op):
+        elif op.opcode in _ENDING or suspends(op) or meets(op):
             self._ending(inst, blocks, end)
         else:
             self.current.steps.append(inst)
@@ -164,7 +165,7 @@ class _Builder:
             self._call(inst)
         else:
             woken = Block()
-            self._finish("suspend", inst, [woken])
+            self._finish("meet" if meets(inst.op) else "suspend", inst, [woken])
             self.current = woken
             if any(destinations(inst.op)):
                 woken.steps.append(inst)

@@ -17,6 +17,7 @@ from teenycli.devices.cpu.layout import (
     DONE,
     FAULTED,
     LANES_DIFFER,
+    MEETING_PC,
     NO_PC,
     STALLED,
     SUSPENDED,
@@ -339,12 +340,52 @@ class Control:
             w.line(f"store i{w.width} {x.bits_of(x.active)}, ptr {self._head('mask')}")
             w.jump("wait")
             return
-        place = self._frame(sizeof(FrameHead) + 4 * w.width)
-        held = w.assign(f"load {self.lanes}, ptr {place}, align 4")
-        new = w.select(x.active, identity, Value("i32", held, False))
-        w.line(f"store {self.lanes} {new.text}, ptr {place}, align 4")
+        self._note(identity)
         self._park(x.mask, WAITING_PC + resume)
         w.jump("sched")
+
+    def _end_meet(self, block: Block) -> None:
+        """``bar.warp.sync``: where lanes may be elsewhere, active ones wait till all they name have come to one."""
+        x, w = self.x, self.w
+        inst = block.last
+        assert inst is not None
+        w.line("fence seq_cst")
+        if not x.flow.is_divergent(block):
+            x.flush()
+            self._go(block, block.targets[0])
+            return
+        members = x.read(inst.op.operands[0], "i32")
+        x.flush()
+        self._set_head("site", str(inst.site))
+        self._note(members)
+        self._park(x.mask, MEETING_PC + block.targets[0].index)
+        w.jump("sched")
+
+    def _note(self, value: Value) -> None:
+        """What active lanes wait for: a barrier's number, or the lanes that they are to meet."""
+        x, w = self.x, self.w
+        place = self._frame(sizeof(FrameHead) + 4 * w.width)
+        held = w.assign(f"load {self.lanes}, ptr {place}, align 4")
+        new = w.select(x.active, value, Value("i32", held, False))
+        w.line(f"store {self.lanes} {new.text}, ptr {place}, align 4")
+
+    def _met(self, pcs: str) -> tuple[str, str]:
+        """The pcs once those that have met go on, and whether any do."""
+        w, lanes = self.w, self.lanes
+        held = w.assign(f"load {lanes}, ptr {self._frame(sizeof(FrameHead) + 4 * w.width)}, align 4")
+        living = w.assign(f"icmp ne {lanes} {pcs}, splat (i32 {NO_PC})")
+        here = w.assign(f"icmp uge {lanes} {pcs}, splat (i32 {MEETING_PC})")
+        waiting = w.assign(f"and {self.mask_type} {living}, {here}")
+        absent = w.bits(
+            w.assign(f"and {self.mask_type} {living}, {w.assign(f'xor {self.mask_type} {here}, splat (i1 true)')}")
+        )
+        wide = absent if w.width == 32 else w.assign(f"zext i{w.width} {absent} to i32")
+        missing = w.assign(f"and {lanes} {held}, {w.splat('i32', wide, w.width)}")
+        whole = w.assign(f"icmp eq {lanes} {missing}, zeroinitializer")
+        go = w.assign(f"and {self.mask_type} {waiting}, {whole}")
+        on = w.assign(f"sub {lanes} {pcs}, splat (i32 {MEETING_PC})")
+        any_go = w.assign(f"icmp ne i{w.width} {w.bits(go)}, 0")
+        return w.assign(f"select {self.mask_type} {go}, {lanes} {on}, {lanes} {pcs}"), any_go
 
     # --- jumps -------------------------------------------------------------------------------------------------
 
@@ -393,6 +434,8 @@ class Control:
         w = self.w
         w.label("giveway")
         pcs = w.assign(f"load {self.lanes}, ptr %pcsp")
+        if self.x.meets:
+            pcs, _ = self._met(pcs)
         loop = w.assign("load i32, ptr %lowp")
         spinning = w.assign(f"icmp eq {self.lanes} {pcs}, {w.splat('i32', loop, w.width)}")
         others = w.assign(f"select {self.mask_type} {spinning}, {self.lanes} splat (i32 {NO_PC}), {self.lanes} {pcs}")
@@ -473,7 +516,7 @@ class Control:
         flow = self.x.flow
         if flow.split_barriers:
             return flow.blocks
-        found = {t.index for b in flow.blocks if b.kind == "suspend" for t in b.targets} | self.parking
+        found = {t.index for b in flow.blocks if b.kind in ("suspend", "meet") for t in b.targets} | self.parking
         for block in flow.blocks:
             if block.kind in ("switch", "branch", "dispatch", "return") or block.spins or flow.is_divergent(block):
                 found |= {t.index for t in block.targets}
@@ -486,6 +529,11 @@ class Control:
         gone = w.assign(f"icmp eq i32 {lowest}, {NO_PC}")
         w.branch(gone, "finish", "suspend")
         w.label("suspend")
+        if self.x.meets:
+            later, any_go = self._met(pcs)
+            w.line(f"store {self.lanes} {later}, ptr %pcsp")
+            w.branch(any_go, "sched", "stay")
+            w.label("stay")
         self._save_lanes(pcs)
         w.jump("wait")
         w.label("wait")

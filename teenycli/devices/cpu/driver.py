@@ -15,7 +15,7 @@ from teenycli.devices.cpu.layout import (
     CLUSTER_BARRIER,
     FAULTED,
     LANES_DIFFER,
-    NO_PC,
+    MEETING_PC,
     STALLED,
     WAITING_PC,
     Barrier,
@@ -400,9 +400,9 @@ each:
   %waitsfor = load {lanes}, ptr %idp, align 4
   %heldv = bitcast {bits} %held to {mask}
   %there = icmp eq {lanes} %waitsfor, %ids
-  %living = icmp ne {lanes} %pcs, splat (i32 {NO_PC})
+  %early = icmp ult {lanes} %pcs, splat (i32 {MEETING_PC})
   %waiting = icmp uge {lanes} %pcs, splat (i32 {WAITING_PC})
-  %m0 = and {mask} %there, %living
+  %m0 = and {mask} %there, %early
   %m1 = and {mask} %m0, %waiting
   %m = select {mask} %heldv, {mask} zeroinitializer, {mask} %m1
   %freed = sub {lanes} %pcs, splat (i32 {WAITING_PC})

@@ -255,7 +255,7 @@ def _only_looks(step: Step) -> bool:
 
 
 def _steps(block: Block) -> list[Step]:
-    if block.last is not None and block.kind in ("branch", "switch", "dispatch", "suspend", "trap"):
+    if block.last is not None and block.kind in ("branch", "switch", "dispatch", "suspend", "meet", "trap"):
         return [*block.steps, block.last]
     return block.steps
 
@@ -396,7 +396,7 @@ class _Uniformity:
         flow.split_barriers |= self._stops(region)
 
     def _stops(self, region: int) -> bool:
-        return any(b.kind == "suspend" or b.spins for b in self.flow.blocks if region >> b.index & 1)
+        return any(b.kind in ("suspend", "meet") or b.spins for b in self.flow.blocks if region >> b.index & 1)
 
     def _region(self, branch: Block, stop: int) -> int:
         """Blocks reached from ``branch`` without passing ``stop``."""

@@ -15,7 +15,7 @@ from teenycli.devices.cpu.driver import driver
 from teenycli.devices.cpu.flow import Flow, analyse
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.ops.warp import WARP_WIDE
-from teenycli.devices.cpu.program import HEAP, Handover, Inst, Program, Site, spelled
+from teenycli.devices.cpu.program import HEAP, Inst, Program, Site, spelled
 from teenycli.devices.cpu.registry import supports
 from teenycli.devices.cpu.unsupported import unsupported
 from teenycli.devices.cpu.value import Unit
@@ -93,8 +93,8 @@ def _waits_for_cluster(flow: Flow) -> bool:
 def _needs_warps(flow: Flow) -> bool:
     """Whether an instruction needs all 32 lanes of a warp in one vector."""
     for block in flow.blocks:
-        for step in block.steps:
-            if isinstance(step, Handover):
+        for step in (*block.steps, block.last):
+            if not isinstance(step, Inst):
                 continue
             mods = step.op.mods
             if step.op.opcode in WARP_WIDE or "warp" in mods:

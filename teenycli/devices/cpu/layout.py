@@ -198,6 +198,8 @@ DONE, SUSPENDED, FAULTED, STALLED = 0, 1, 2, 3
 
 #: Added to a lane's pc while it waits at a barrier; above every block index.
 WAITING_PC = 1 << 20
+#: Added to it while the lane waits at ``bar.warp.sync`` for others of its warp.
+MEETING_PC = 1 << 21
 #: The pc of a lane that has exited, or is not parked.
 NO_PC = 0x7FFFFFFF
 

@@ -74,7 +74,8 @@ class Lowering:
         self.flow = flow
         self.unit = unit
         self.w = Writer(unit)
-        self.suspends = any(block.kind == "suspend" or block.spins for block in flow.blocks)
+        self.meets = any(block.kind == "meet" and flow.is_divergent(block) for block in flow.blocks)
+        self.suspends = self.meets or any(block.kind == "suspend" or block.spins for block in flow.blocks)
         parts = any(block.kind in ("switch", "dispatch", "return") for block in flow.blocks)
         self.scheduled = bool(flow.divergent) or self.suspends or parts
         self.in_frame = len(flow.blocks) > SSA_BLOCKS

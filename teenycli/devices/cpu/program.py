@@ -175,8 +175,8 @@ Step = Inst | Handover
 @dataclass(eq=False, slots=True)
 class Block:
     """A basic block. ``kind`` says how it ends: ``jump``, ``branch`` (taken, fall-through), ``switch``, ``exit``,
-    ``suspend`` (on ``last``, then goes on to its target), ``dispatch`` (an indirect call), ``return`` (of a routine) or
-    ``trap``."""
+    ``suspend`` and ``meet`` (on ``last``, then goes on to its target), ``dispatch`` (an indirect call), ``return`` (of
+    a routine) or ``trap``."""
 
     steps: list[Step] = field(default_factory=list)
     kind: str = ""
@@ -218,6 +218,11 @@ _ENDING = frozenset({"ret", "exit", "trap", "brx", "call"})
 
 def suspends(op: Op) -> bool:
     return op.opcode in SUSPENDING and not _NOT_WAITING & set(op.mods.values())
+
+
+def meets(op: Op) -> bool:
+    """Whether lanes of a warp wait for each other."""
+    return op.opcode == "bar" and "warp" in op.mods
 
 
 class Program:

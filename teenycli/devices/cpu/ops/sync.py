@@ -111,15 +111,9 @@ def _cluster(x: Lowering, inst: Inst) -> None:
     w.line(f"store i{w.width} {w.assign(f'or i{w.width} {old}, {x.bits_of(x.exec)}')}, ptr {marks}, align 4")
 
 
-@lowers("bar", "barrier", takes=lambda mods: "sync" in mods and "cluster" not in mods and "warp" not in mods)
+@lowers("bar", "barrier", takes=lambda mods: "sync" in mods and "cluster" not in mods)
 def _sync(*_: object) -> None:
     """Waits end a block, and are lowered with the control flow."""
-
-
-@lowers("bar", takes=lambda mods: "warp" in mods)
-def _warp_sync(x: Lowering, _: Inst) -> None:
-    """Lanes of a warp run together; what they wrote is there for the others."""
-    x.w.line("fence seq_cst")
 
 
 @lowers("membar", "fence")
