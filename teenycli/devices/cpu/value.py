@@ -116,6 +116,8 @@ class Writer:
         self._next = 0
         self._splats: dict[tuple[str, str], str] = {}
         self.current = ""
+        #: How vectors were made, by name: operation, the operand with lanes, the uniform one.
+        self.made: dict[str, tuple[str, Value, Value | None]] = {}
 
     # --- text ------------------------------------------------------------------------------------------------
 
@@ -200,6 +202,8 @@ class Writer:
         assert a.type == b.type, (op, a, b)
         uniform, (x, y) = self._texts(a, b)
         text = self.assign(f"{op} {self.type_of(a.type, uniform)} {x}, {y}")
+        if a.uniform != b.uniform and (b.uniform or op in ("add", "mul")):
+            self.made[text] = (op, b, a) if a.uniform else (op, a, b)
         return Value(a.type, text, uniform, a.type == "float")
 
     def unary(self, op: str, a: Value) -> Value:
@@ -228,6 +232,8 @@ class Writer:
     def cast(self, op: str, a: Value, to: str) -> Value:
         """``op`` is ``zext``, ``fptosi``…"""
         text = self.assign(f"{op} {self.type_of(a.type, a.uniform)} {a.text} to {self.type_of(to, a.uniform)}")
+        if not a.uniform:
+            self.made[text] = (op, a, None)
         return Value(to, text, a.uniform, to == "float" and op != "bitcast")
 
     def bitcast(self, a: Value, to: str) -> Value:
