@@ -116,7 +116,7 @@ class Writer:
         self._next = 0
         self._splats: dict[tuple[str, str], str] = {}
         self.current = ""
-        #: How vectors were made, by name: operation, the operand with lanes, the uniform one.
+        #: How vectors were made, by name: operation, the operand with lanes, the uniform one. Uniform sums, too.
         self.made: dict[str, tuple[str, Value, Value | None]] = {}
 
     # --- text ------------------------------------------------------------------------------------------------
@@ -204,6 +204,8 @@ class Writer:
         text = self.assign(f"{op} {self.type_of(a.type, uniform)} {x}, {y}")
         if a.uniform != b.uniform and (b.uniform or op in ("add", "mul")):
             self.made[text] = (op, b, a) if a.uniform else (op, a, b)
+        elif uniform and op == "add":
+            self.made[text] = (op, a, b)
         return Value(a.type, text, uniform, a.type == "float")
 
     def unary(self, op: str, a: Value) -> Value:

@@ -91,7 +91,7 @@ def chain_of(x: Lowering, base: Value, stride: int) -> Chain:
     while (made := x.w.made.get(root.text)) is not None:
         op, value, other = made
         if op == "add" and other is not None:
-            plus.append((other, scale))
+            plus += [(term, scale) for term in _terms(x, other)]
         elif op in ("mul", "shl") and other is not None and is_constant(other):
             factor = int(other.text) if op == "mul" else 1 << int(other.text)
             if factor <= 0 or stride % (scale * factor):
@@ -103,6 +103,14 @@ def chain_of(x: Lowering, base: Value, stride: int) -> Chain:
             break
         root = value
     return Chain(root, "", scale, tuple(plus), stride // scale)
+
+
+def _terms(x: Lowering, value: Value, depth: int = 4) -> list[Value]:
+    """The terms of a uniform sum: a parameter is looked for among them."""
+    made = x.w.made.get(value.text) if depth else None
+    if made is None or made[0] != "add" or made[2] is None:
+        return [value]
+    return [*_terms(x, made[1], depth - 1), *_terms(x, made[2], depth - 1)]
 
 
 def _fits(x: Lowering, extend: str, step: int) -> bool:
