@@ -25,8 +25,7 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m benchmarks.entries
-	$(BIN)/python -m benchmarks.cpu_device
+	$(BIN)/python -m benchmarks
 
 # Pages that are written by the tool itself.
 docs: $(VENV)/.run
@@ -48,6 +47,8 @@ NUMBA   ?= $(PYTHON)
 ptx:
 	$(PYTHON) ptx/regenerate.py cuda
 	$(firstword $(TRITONS)) ptx/regenerate.py triton
+	$(PYTHON) benchmarks/kernels/regenerate.py cuda
+	$(firstword $(TRITONS)) benchmarks/kernels/regenerate.py triton
 
 corpus:
 	$(PYTHON) tests/corpus/regenerate.py nvcc clang handmade

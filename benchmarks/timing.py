@@ -1,65 +1,112 @@
-"""What the benchmarks share: medians of alternating runs, peak memory of a process, a table of ratios."""
+"""What the benchmarks share: times of functions that take turns, memory of a process, and one table of all results."""
 
 from __future__ import annotations
 
 import json
-import resource
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """One line of a benchmark: medians of both sides in milliseconds (or MB), their ratio, and the most it may be."""
+class Figure:
+    """Median and minimum of what was measured, in milliseconds or MB."""
+
+    median: float
+    minimum: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Figure:
+        found = list(values)
+        return cls(statistics.median(found), min(found))
+
+    def __str__(self) -> str:
+        return f"{self.median:9.2f} {self.minimum:9.2f}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison, or, without ``base``, one measurement.
+
+    ``limit`` is the most that the ratio of medians may be, or our median where there is no other. ``details`` are
+    figures that stand beside.
+    """
 
     name: str
-    ours: float
-    base: float
-    ratio: float
-    limit: float | None
+    ours: Figure
+    base: Figure | None = None
+    limit: float | None = None
     unit: str = "ms"
+    details: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float | None:
+        return self.ours.median / self.base.median if self.base else None
 
     @property
     def ok(self) -> bool:
-        return self.limit is None or self.ratio <= self.limit
+        judged = self.ours.median if self.ratio is None else self.ratio
+        return self.limit is None or judged <= self.limit
+
+    def __str__(self) -> str:
+        ratio = "" if self.ratio is None else f"{self.ratio:.2f}"
+        notes = [
+            f"{name} {value:.3g}" if value < 100 else f"{name} {value:.0f}" for name, value in self.details.items()
+        ]
+        if self.limit is not None:
+            notes.append(f"at most {self.limit:g}: {'ok' if self.ok else 'OVER'}")
+        base = "" if self.base is None else self.base
+        return f"{self.ours}  {base!s:19}  {self.unit}  {ratio:>6}  {', '.join(notes)}".rstrip()
+
+    def as_json(self) -> dict[str, object]:
+        return {**asdict(self), "ratio": self.ratio, "ok": self.ok}
 
 
-def alternate(ours: Callable[[], object], base: Callable[[], object], rounds: int) -> tuple[list[float], list[float]]:
-    """Times of both in milliseconds, by turns, so that a noisy minute hits both."""
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds):
-        for function, into in zip((ours, base), times, strict=True):
-            start = time.perf_counter()
-            function()
-            into.append((time.perf_counter() - start) * 1e3)
-    return times
+@dataclass(frozen=True)
+class Section:
+    """What one benchmark found: rows, and facts about what was measured or why something was not."""
+
+    title: str
+    rows: Sequence[Row]
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        return all(row.ok for row in self.rows)
+
+
+def stopwatch(function: Callable[[], object]) -> float:
+    """Milliseconds that a call takes."""
+    start = time.perf_counter()
+    function()
+    return (time.perf_counter() - start) * 1e3
 
 
 def compare(
     name: str, ours: Callable[[], object], base: Callable[[], object], *, rounds: int = 11, limit: float | None = None
-) -> Ratio:
-    """The ratio of medians of two functions, after one unmeasured call of each."""
+) -> Row:
+    """Two functions by turns, so that a noisy minute hits both, after one unmeasured call of each."""
     ours()
     base()
-    mine, other = (statistics.median(times) for times in alternate(ours, base, rounds))
-    return Ratio(name, mine, other, mine / other, limit)
+    times = [(stopwatch(ours), stopwatch(base)) for _ in range(rounds)]
+    mine, other = (Figure.of(side) for side in zip(*times, strict=True))
+    return Row(name, mine, other, limit)
 
 
 def process(args: Sequence[str | Path]) -> Callable[[], None]:
     """A function that runs ``python ARGS`` in a process of its own from the repository's root, output thrown away."""
     command = [sys.executable, *map(str, args)]
-    return lambda: void(subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True))
 
+    def run() -> None:
+        subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
 
-def void(_value: object) -> None:
-    """Nothing."""
+    return run
 
 
 def peak_memory(args: Sequence[str | Path]) -> float:
@@ -75,22 +122,19 @@ def peak_memory(args: Sequence[str | Path]) -> float:
     return int(done.stdout) / (1024 if sys.platform != "darwin" else 1024**2)
 
 
-def report(title: str, rows: Sequence[Ratio], facts: Mapping[str, object] | None = None) -> int:
-    """Print the rows as a table, or as JSON with ``--json`` in the command line; 1 when one is over its limit."""
-    if "--json" in sys.argv:
-        print(json.dumps({"title": title, "facts": dict(facts or {}), "rows": [asdict(row) for row in rows]}, indent=1))
-    else:
-        print(title)
-        for key, value in (facts or {}).items():
-            print(f"  {key}: {value}")
-        width = max(len(row.name) for row in rows)
-        for row in rows:
-            limit = "" if row.limit is None else f"  at most {row.limit:g}: {'ok' if row.ok else 'OVER'}"
-            figures = f"{row.ours:10.1f} {row.unit}  {row.base:10.1f} {row.unit}  {row.ratio:6.2f}"
-            print(f"  {row.name:{width}}  {figures}{limit}")
-    return int(not all(row.ok for row in rows))
+def table(sections: Sequence[Section]) -> str:
+    """All sections as one table: medians and minima of both sides, the ratio of medians, and its limit."""
+    width = max(len(row.name) for section in sections for row in section.rows)
+    lines = [f"{'':{width}}  {'median':>9} {'minimum':>9}  {'base med.':>9} {'base min.':>9}  {'':2}  {'ratio':>6}"]
+    for section in sections:
+        lines += ["", section.title, *(f"  {key}: {value}" for key, value in section.facts.items())]
+        lines += [f"{row.name:{width}}  {row}" for row in section.rows]
+    return "\n".join(lines)
 
 
-def own_peak() -> float:
-    """Peak resident memory of this process so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def write_json(sections: Sequence[Section], path: Path) -> None:
+    """The same as a document: a list of sections. Raises OSError."""
+    document = [
+        {"title": one.title, "facts": dict(one.facts), "rows": [row.as_json() for row in one.rows]} for one in sections
+    ]
+    path.write_text(json.dumps(document, indent=1) + "\n")

@@ -14,6 +14,7 @@ A Triton sample file holds kernels and a list SAMPLES of dicts:
     name        stem of the files made                      (default: the kernel's name)
     sm          target architecture                         (default: 80)
     unaligned   pointers not promised to be 16-byte aligned (default: none of them)
+    multiples   integers promised to be multiples of 16     (default: none of them)
     versions    releases of Triton that compile it          (default: TRITON_RELEASE alone)
 
 Imports the standard library; Triton only through importlib, when a Triton sample is compiled.
@@ -146,8 +147,9 @@ def _compile_triton(triton: Any, kernel: Any, sample: Mapping[str, Any]) -> tupl
     backends = importlib.import_module("triton.backends.compiler")
     signature = dict(sample["signature"])
     constexprs = dict(sample.get("constexprs", {}))
-    unaligned = sample.get("unaligned", ())
-    aligned = [i for i, (name, type_) in enumerate(signature.items()) if type_[0] == "*" and name not in unaligned]
+    pointers = {name for name, type_ in signature.items() if type_[0] == "*"}
+    promised = pointers.difference(sample.get("unaligned", ())).union(sample.get("multiples", ()))
+    aligned = [i for i, name in enumerate(signature) if name in promised]
     newest = 86
     if "constexprs" in inspect.signature(compiler.ASTSource.__init__).parameters:
         attrs: Any = {(i,): [["tt.divisibility", 16]] for i in aligned}

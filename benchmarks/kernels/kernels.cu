@@ -1,5 +1,4 @@
-// Kernels that the CPU device is measured with. Made into kernels.ptx by:
-//   nvcc -ptx -O3 -std=c++17 -arch=compute_80 kernels.cu -o kernels.ptx
+// Kernels that the CPU device is measured with. Made into kernels.ptx by regenerate.py.
 
 extern "C" __global__ void vector_add(const float *x, const float *y, float *out, int n)
 {
@@ -88,4 +87,76 @@ extern "C" __global__ void mandelbrot(int *out, int width, int height, int round
         ++k;
     }
     out[y * width + x] = k;
+}
+
+constexpr int SIDE = 64, DEPTH = 16, EACH = 4;
+
+// c = a b, all n by n, n a multiple of 64; blocks of 16 by 16 threads, each with 4 by 4 elements of c in registers.
+extern "C" __global__ void sgemm(const float *a, const float *b, float *c, int n)
+{
+    __shared__ float as[DEPTH][SIDE], bs[DEPTH][SIDE];
+    const int tx = threadIdx.x, ty = threadIdx.y, number = ty * 16 + tx;
+    const int top = blockIdx.y * SIDE, left = blockIdx.x * SIDE;
+    const int a_row = number / 4, a_column = number % 4 * 4, b_row = number / 16, b_column = number % 16 * 4;
+    float total[EACH][EACH] = {};
+    for (int k = 0; k < n; k += DEPTH) {
+        const float4 av = *reinterpret_cast<const float4 *>(&a[(top + a_row) * n + k + a_column]);
+        const float4 bv = *reinterpret_cast<const float4 *>(&b[(k + b_row) * n + left + b_column]);
+        as[a_column][a_row] = av.x;
+        as[a_column + 1][a_row] = av.y;
+        as[a_column + 2][a_row] = av.z;
+        as[a_column + 3][a_row] = av.w;
+        *reinterpret_cast<float4 *>(&bs[b_row][b_column]) = bv;
+        __syncthreads();
+        for (int j = 0; j < DEPTH; ++j) {
+            float x[EACH], y[EACH];
+            for (int i = 0; i < EACH; ++i) {
+                x[i] = as[j][ty * EACH + i];
+                y[i] = bs[j][tx * EACH + i];
+            }
+            for (int i = 0; i < EACH; ++i)
+                for (int l = 0; l < EACH; ++l)
+                    total[i][l] += x[i] * y[l];
+        }
+        __syncthreads();
+    }
+    for (int i = 0; i < EACH; ++i)
+        for (int l = 0; l < EACH; ++l)
+            c[(top + ty * EACH + i) * n + left + tx * EACH + l] = total[i][l];
+}
+
+// A sum a CTA of 256 threads, each of which strides over the whole of x.
+extern "C" __global__ void reduction(const float *x, float *out, int n)
+{
+    __shared__ float room[8];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    float sum = 0.0f;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        sum += x[i];
+    sum = warp_sum(sum);
+    if (lane == 0)
+        room[warp] = sum;
+    __syncthreads();
+    if (warp == 0) {
+        sum = warp_sum(lane < 8 ? room[lane] : 0.0f);
+        if (lane == 0)
+            out[blockIdx.x] = sum;
+    }
+}
+
+// How often each byte occurs in n words; CTAs of 256 threads.
+extern "C" __global__ void histogram(const unsigned *words, unsigned *counts, int n)
+{
+    __shared__ unsigned bins[256];
+    bins[threadIdx.x] = 0;
+    __syncthreads();
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        const unsigned word = words[i];
+        atomicAdd(&bins[word & 255], 1);
+        atomicAdd(&bins[word >> 8 & 255], 1);
+        atomicAdd(&bins[word >> 16 & 255], 1);
+        atomicAdd(&bins[word >> 24], 1);
+    }
+    __syncthreads();
+    atomicAdd(&counts[threadIdx.x], bins[threadIdx.x]);
 }

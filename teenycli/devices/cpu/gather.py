@@ -32,6 +32,80 @@ def require_scatter(unit: Unit, space: str, bits: int) -> str:
     return _require(unit, f"{space}.store", bits, store=True)
 
 
+def require_hosts(unit: Unit, space: str) -> str:
+    """``i1 @teeny.hosts…(ctx, addresses, mask, site, first lane, span, to)``: where each acting lane's access lies.
+
+    Host addresses go to ``to``, an i64 a lane; false after a fault.
+    """
+    name = f"teeny.hosts.{space}"
+    if name not in unit.helpers:
+        locator = require_locate(unit, space)
+        unit.declare(f"llvm.cttz.i{unit.group}", f"i{unit.group}", [f"i{unit.group}", "i1"])
+        unit.helpers[name] = _hosts_text(name, locator, space, unit.group)
+    return name
+
+
+def _hosts_text(name: str, locator: str, space: str, g: int) -> str:
+    vec = f"<{g} x i64>"
+    slow = each_lane(
+        g,
+        f"""
+  %address = extractelement {vec} %addresses, i32 %lane
+  %thread = add i32 %lane, %lane0
+  %host = call i64 @{locator}(ptr %ctx, i64 %address, i64 %span, i32 %site, i32 %thread)
+  %dead = icmp eq i64 %host, 0
+  br i1 %dead, label %gone, label %next
+gone:
+  ret i1 false
+next:
+  %mine = getelementptr i64, ptr %to, i32 %lane
+  store i64 %host, ptr %mine
+  br label %head""",
+        result="ret i1 true",
+        entry="slow",
+    )
+    params = f"ptr %ctx, {vec} %addresses, i{g} %mask, i32 %site, i32 %lane0, i64 %span, ptr %to"
+    return f"""
+define internal i1 @{name}({params}) nounwind #0 {{
+entry:
+  %none = icmp eq i{g} %mask, 0
+  br i1 %none, label %nothing, label %some
+nothing:
+  ret i1 true
+some:
+{_together(space, g)}
+fast:
+  %hosts = add {vec} %bases, %offs
+  store {vec} %hosts, ptr %to, align 8
+  ret i1 true
+{slow}}}
+"""
+
+
+def _together(space: str, g: int) -> str:
+    """Text that tests the acting lanes all at once: to ``fast`` if they lie aligned in one buffer, else to ``slow``."""
+    vec = f"<{g} x i64>"
+    return f"""
+  %m = bitcast i{g} %mask to <{g} x i1>
+{_bounds(space.removesuffix(".store"), g, space.endswith(".store"))}
+  %enough = icmp uge i64 %size, %span
+  %limit = sub i64 %size, %span
+  %lv = insertelement {vec} poison, i64 %limit, i32 0
+  %limits = shufflevector {vec} %lv, {vec} poison, <{g} x i32> zeroinitializer
+  %past = icmp ugt {vec} %offs, %limits
+  %low = sub i64 %span, 1
+  %wv = insertelement {vec} poison, i64 %low, i32 0
+  %lows = shufflevector {vec} %wv, {vec} poison, <{g} x i32> zeroinitializer
+  %rests = and {vec} %addresses, %lows
+  %odds = icmp ne {vec} %rests, zeroinitializer
+  %bads = or <{g} x i1> %past, %odds
+  %wrongs = and <{g} x i1> %bads, %m
+  %wrong = bitcast <{g} x i1> %wrongs to i{g}
+  %right = icmp eq i{g} %wrong, 0
+  %good = and i1 %right, %enough
+  br i1 %good, label %fast, label %slow"""
+
+
 def _require(unit: Unit, space: str, bits: int, *, store: bool) -> str:
     name = f"teeny.{'scatter' if store else 'gather'}.{space}.i{bits}"
     if name not in unit.helpers:
@@ -68,10 +142,9 @@ def _text(name: str, locator: str, space: str, g: int, bits: int, store: bool, u
   %value = load i{bits}, ptr %p, align {align}
   %more = insertelement {kind} %sofar, i{bits} %value, i32 %lane
   br label %next"""
-    slow = (
-        each_lane(
-            g,
-            f"""
+    slow = each_lane(
+        g,
+        f"""
   %address = extractelement {vec} %addresses, i32 %lane
   %thread = add i32 %lane, %lane0
   %host = call i64 @{locator}(ptr %ctx, i64 %address, i64 %span, i32 %site, i32 %thread)
@@ -85,11 +158,9 @@ go:
 {one}
 next:
   br label %head""",
-            carries="" if store else f"\n  %sofar = phi {kind} [ zeroinitializer, %entry ], [ %more, %next ]",
-            result="ret void" if store else f"ret {kind} %sofar",
-        )
-        .replace("entry:", "slow:")
-        .replace("%entry", "%slow")
+        carries="" if store else f"\n  %sofar = phi {kind} [ zeroinitializer, %slow ], [ %more, %next ]",
+        result="ret void" if store else f"ret {kind} %sofar",
+        entry="slow",
     )
     rest = f"i{g} %mask, i32 %site, i32 %lane0, i64 %span, i64 %delta"
     return f"""
@@ -100,24 +171,7 @@ entry:
 nothing:
   {nothing}
 some:
-  %m = bitcast i{g} %mask to <{g} x i1>
-{_bounds(space.removesuffix(".store"), g, store)}
-  %enough = icmp uge i64 %size, %span
-  %limit = sub i64 %size, %span
-  %lv = insertelement {vec} poison, i64 %limit, i32 0
-  %limits = shufflevector {vec} %lv, {vec} poison, <{g} x i32> zeroinitializer
-  %past = icmp ugt {vec} %offs, %limits
-  %low = sub i64 %span, 1
-  %wv = insertelement {vec} poison, i64 %low, i32 0
-  %lows = shufflevector {vec} %wv, {vec} poison, <{g} x i32> zeroinitializer
-  %rests = and {vec} %addresses, %lows
-  %odds = icmp ne {vec} %rests, zeroinitializer
-  %bads = or <{g} x i1> %past, %odds
-  %wrongs = and <{g} x i1> %bads, %m
-  %wrong = bitcast <{g} x i1> %wrongs to i{g}
-  %right = icmp eq i{g} %wrong, 0
-  %good = and i1 %right, %enough
-  br i1 %good, label %fast, label %slow
+{_together(space, g)}
 fast:
   %dv = insertelement {vec} poison, i64 %delta, i32 0
   %deltas = shufflevector {vec} %dv, {vec} poison, <{g} x i32> zeroinitializer

@@ -47,8 +47,21 @@ def prepare(module: Module, entry: Function, sm: int) -> Program:
     return build_program(module, entry, sm)
 
 
-def build(program: Program) -> Image:
-    """Compile a program."""
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A program as LLVM text: its functions, ``lines`` of them the kernel's own, and what an ``Image`` says of it."""
+
+    unit: Unit
+    text: str
+    lines: int
+    suspends: bool
+    heap: bool
+    spins: bool
+    frame_size: int
+
+
+def lower(program: Program) -> Lowered:
+    """Translate a program. Raises TeenyError ``unsupported-instruction``."""
     flow = analyse(program)
     check_supported(program, flow)
     here = machine()
@@ -60,14 +73,20 @@ def build(program: Program) -> Image:
         warp = warp.replace(", !invariant.load !2", "")
     frame_size = x.frame_size if x.suspends or x.in_frame else 0
     run = driver(unit, suspends=x.suspends, clusters=_waits_for_cluster(flow), frame_size=frame_size)
-    code = compile_text(unit, f"{warp}\n{run}", warp.count("\n"))
+    spins = any(block.spins for block in flow.blocks)
+    return Lowered(unit, f"{warp}\n{run}", warp.count("\n"), x.suspends, heap, spins, frame_size)
+
+
+def build(program: Program) -> Image:
+    """Compile a program."""
+    lowered = lower(program)
     return Image(
-        code,
-        unit.width,
-        x.suspends,
-        heap,
-        any(block.spins for block in flow.blocks),
-        frame_size,
+        compile_text(lowered.unit, lowered.text, lowered.lines),
+        lowered.unit.width,
+        lowered.suspends,
+        lowered.heap,
+        lowered.spins,
+        lowered.frame_size,
         program.local_size,
         program.shared_static,
         program.dynamic_offset,

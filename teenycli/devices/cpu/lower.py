@@ -90,6 +90,10 @@ class Lowering:
         self.guard: Value | None = None
         self.known_specials: dict[Special, Value] = {}
         self.memory: dict[int, Group] = {}
+        #: Tests within the block of whether lanes lie in a row, and the first lane of each (``ops.chains``).
+        self.rows: dict[tuple[str, str, int, int], tuple[str, str]] = {}
+        #: A cell that holds a value, by the value's name.
+        self.held: dict[str, Cell] = {}
         self.strides = Strides(flow, unit.group)
         self.mask_bits = ""
         self.frame_size = sizeof(FrameHead) + 8 * unit.width
@@ -103,6 +107,7 @@ class Lowering:
         self.dirty = set()
         self.mask_bits = ""
         self.memory = memory
+        self.rows = {}
 
     # --- slots -----------------------------------------------------------------------------------------------
 
@@ -169,6 +174,7 @@ class Lowering:
                 known = Value(slot.type, text, slot.uniform, slot.raw)
                 if cell in self.logical:
                     self.w.mark_logical(known)
+                self.held[text] = cell
             self.env[cell] = known
         return known
 
@@ -183,6 +189,7 @@ class Lowering:
         if self.flow.is_uniform(cell):
             value = self.w.first(value)
         self.env[cell] = value
+        self.held.setdefault(value.text, cell)
         if cell in self.slots:
             self.dirty.add(cell)
 

@@ -204,13 +204,13 @@ def _private(prefix: str) -> str:
   %{prefix}base = add i64 %{prefix}local, %{prefix}skip"""
 
 
-def each_lane(group: int, body: str, *, carries: str = "", result: str = "ret void") -> str:
-    """A loop over the set bits of ``%mask``; ``body`` sees ``%lane`` and ends by going to ``next``."""
+def each_lane(group: int, body: str, *, carries: str = "", result: str = "ret void", entry: str = "entry") -> str:
+    """A loop over the set bits of ``%mask``; ``body`` sees ``%lane`` and ends by going to ``head`` from ``next``."""
     return f"""
-entry:
+{entry}:
   br label %head
 head:
-  %left = phi i{group} [ %mask, %entry ], [ %fewer, %next ]{carries}
+  %left = phi i{group} [ %mask, %{entry} ], [ %fewer, %next ]{carries}
   %empty = icmp eq i{group} %left, 0
   br i1 %empty, label %out, label %lanes
 lanes:

@@ -118,6 +118,8 @@ class Writer:
         self._splats: dict[tuple[str, str], str] = {}
         self._logical: set[str] = set()
         self.current = ""
+        #: How vectors were made, by name: operation, the operand with lanes, the uniform one. Uniform sums, too.
+        self.made: dict[str, tuple[str, Value, Value | None]] = {}
 
     # --- text ------------------------------------------------------------------------------------------------
 
@@ -204,6 +206,10 @@ class Writer:
         text = self.assign(f"{op} {self.type_of(a.type, uniform)} {x}, {y}")
         if op in _LOGIC or (op == "add" and {x, y} & self._logical):
             self._logical.add(text)
+        if a.uniform != b.uniform and (b.uniform or op in ("add", "mul")):
+            self.made[text] = (op, b, a) if a.uniform else (op, a, b)
+        elif uniform and op == "add":
+            self.made[text] = (op, a, b)
         return Value(a.type, text, uniform, a.type == "float")
 
     def unary(self, op: str, a: Value) -> Value:
@@ -258,6 +264,8 @@ class Writer:
         text = self.assign(f"{op} {self.type_of(a.type, a.uniform)} {a.text} to {self.type_of(to, a.uniform)}")
         if op == "bitcast" and a.text in self._logical:
             self._logical.add(text)
+        if not a.uniform:
+            self.made[text] = (op, a, None)
         return Value(to, text, a.uniform, to == "float" and op != "bitcast")
 
     def bitcast(self, a: Value, to: str) -> Value:

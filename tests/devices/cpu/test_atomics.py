@@ -190,6 +190,39 @@ ret;
     assert last in [k * (2**60 + 1) for k in range(1024)]
 
 
+def test_lanes_of_one_operation_lie_in_different_memories() -> None:
+    """Every third lane in shared memory, the others by turns in two buffers, a few in none: masked off."""
+    rig = Rig("""
+.visible .entry kernel(.param .u64 a, .param .u64 b, .param .u64 old, .param .u64 shared)
+{
+.reg .pred %p, %q, %r; .reg .b64 %a, %b, %o, %s, %w, %m, %h, %i; .reg .b32 %t, %x, %y, %z; .shared .align 16 .b8 room[256];
+mov.u32 %t, %tid.x; mul.wide.u32 %i, %t, 4;
+ld.param.u64 %a, [a]; ld.param.u64 %b, [b]; ld.param.u64 %o, [old]; ld.param.u64 %h, [shared];
+add.u64 %a, %a, %i; add.u64 %b, %b, %i; add.u64 %o, %o, %i; add.u64 %h, %h, %i;
+mov.u64 %s, room; add.u64 %s, %s, %i; cvta.shared.u64 %w, %s;
+mov.b32 %x, 1000; st.shared.b32 [%s], %x;
+and.b32 %y, %t, 1; setp.eq.u32 %p, %y, 0; selp.b64 %m, %a, %b, %p;
+rem.u32 %y, %t, 3; setp.eq.u32 %q, %y, 0; selp.b64 %m, %w, %m, %q;
+setp.eq.u32 %r, %t, 7; selp.b64 %m, 0, %m, %r; setp.ne.u32 %r, %t, 7;
+mov.b32 %z, 77;
+@%r atom.add.u32 %z, [%m], %t;
+st.global.b32 [%o], %z; ld.shared.b32 %x, [%s]; st.global.b32 [%h], %x;
+ret;
+}""")
+    thread = np.arange(40, dtype=np.uint32)
+    a, b, old, shared = thread + 100, thread + 200, np.zeros(40, np.uint32), np.zeros(40, np.uint32)
+    rig.run([a, b, old, shared], block=(40,))
+    rig.device.close()
+    in_shared, acts = thread % 3 == 0, thread != 7
+    in_a, in_b = ~in_shared & (thread % 2 == 0), ~in_shared & (thread % 2 == 1)
+    np.testing.assert_array_equal(a, thread + 100 + np.where(in_a & acts, thread, 0))
+    np.testing.assert_array_equal(b, thread + 200 + np.where(in_b & acts, thread, 0))
+    np.testing.assert_array_equal(shared, 1000 + np.where(in_shared & acts, thread, 0))
+    before = np.where(in_shared, 1000, np.where(in_a, thread + 100, thread + 200))
+    before[7] = 77
+    np.testing.assert_array_equal(old, before)
+
+
 def test_contended_sums_lose_nothing() -> None:
     rig = Rig("""
 .visible .entry kernel(.param .u64 memory, .param .u64 seen)

@@ -70,6 +70,47 @@ def test_a_wild_lane_among_good_ones() -> None:
     assert "block (2, 0, 0), thread (13, 0, 0)" in finding.note
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        "add.u64 %d4, %d4, %d1; ld.global.u32 %r7, [%d4+-{start}];",
+        "sub.u64 %d5, %d1, {start}; add.u64 %d4, %d5, %d4; ld.global.u32 %r7, [%d4];",
+    ],
+)
+@pytest.mark.parametrize(("type", "first"), [("s32", 2**31 - 8), ("u32", 2**32 - 8)])
+def test_a_row_of_indices_that_wraps_at_32_bits_is_no_row_of_addresses(type: str, first: int, place: str) -> None:
+    index = f"add.u32 %r6, %r4, {first}; mul.wide.{type} %d4, %r6, 4; " + place.format(start=4 * first)
+    finding = fault(index, grid=1)
+    assert finding.id == "out-of-bounds"
+    assert finding.note is not None
+    assert "thread (8, 0, 0)" in finding.note
+    rig = Rig(HEADER + index + "st.global.u32 [%d3+32], %r7; ret; }")
+    data = np.arange(16, dtype=np.uint32)
+    rig.run([data, 8], block=(8,))
+    rig.device.close()
+    np.testing.assert_array_equal(data, [*range(8), *range(8)])
+
+
+def test_a_parameter_may_point_into_a_buffer_and_to_nothing() -> None:
+    body = "setp.lt.u32 %p1, %r4, %r1; @!%p1 bra out; ld.global.u32 %r6, [%d3]; st.global.u32 [%d3], %r5; out:"
+    rig = Rig(HEADER + body + "ret; }")
+    buffer = rig.device.upload("held", np.zeros(256, np.uint8))
+    for address, words in ((buffer.address + 128, 32), (buffer.address + 252, 1)):
+        rig.run([address, words])
+    found = rig.device.download(buffer).view(np.uint32)
+    np.testing.assert_array_equal(found, [0] * 32 + [*range(31), 0])
+    for address, id in ((buffer.address + 132, "out-of-bounds"), (buffer.address - 4, "out-of-bounds"), (0, "null-pointer"),
+                        (buffer.address + 2, "misaligned")):  # fmt: skip
+        with pytest.raises(TeenyError) as caught:
+            rig.run([address, 32])
+        assert caught.value.finding.id == id
+    rig.device.free(buffer)
+    with pytest.raises(TeenyError) as caught:
+        rig.run([buffer.address, 32])
+    assert caught.value.finding.id == "use-after-free"
+    rig.device.close()
+
+
 def test_guarded_lanes_do_not_fault() -> None:
     rig = Rig(HEADER + "setp.lt.u32 %p1, %r5, 100; @%p1 ld.global.u32 %r6, [%d3]; @%p1 st.global.u32 [%d3], %r5;"
               "setp.ge.u32 %p2, %r5, 4000; @%p2 st.global.u32 [%d1+9000], %r5; ret; }")  # fmt: skip

@@ -6,12 +6,13 @@ The warps of a CTA run on one thread, so in shared memory an operation is a load
 from __future__ import annotations
 
 from teenycli.devices.cpu import fp
-from teenycli.devices.cpu.gather import require_locate
+from teenycli.devices.cpu.gather import require_hosts
 from teenycli.devices.cpu.layout import ID_SHIFT, SHARED_ID
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.native import each_lane
 from teenycli.devices.cpu.ops.integers import by_halves, extreme
-from teenycli.devices.cpu.ops.memory import access_of, address_of, addresses, join_parts, part_bits, take_part
+from teenycli.devices.cpu.ops.memory import access_of, address_of, addresses
+from teenycli.devices.cpu.ops.parts import join_parts, part_bits, take_part
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import Mods, lowers
 from teenycli.devices.cpu.value import Unit, Value, Writer, integer
@@ -67,35 +68,42 @@ def _helper(unit: Unit, window: str, op: str, type: str, size: int) -> str:
     name = f"teeny.atom.{window}.{op}.{type}"
     if name in unit.helpers:
         return name
-    locator = require_locate(unit, f"{window}.store")
+    hosts = require_hosts(unit, f"{window}.store")
     g, kind = unit.group, f"i{8 * size}"
     vector = f"<{g} x {kind}>"
-    unit.declare(f"llvm.cttz.i{g}", f"i{g}", [f"i{g}", "i1"])
     count = 2 if op == "cas" else 1
     params = "".join(f", {vector} %b{k}" for k in range(count))
-    picks = "\n".join(f"  %s{k} = extractelement {vector} %b{k}, i32 %lane" for k in range(count))
+    rooms = "\n".join(f"  %r{k} = alloca {vector}\n  store {vector} %b{k}, ptr %r{k}" for k in range(count))
+    picks = "\n".join(
+        f"  %q{k} = getelementptr {kind}, ptr %r{k}, i32 %lane\n  %s{k} = load {kind}, ptr %q{k}" for k in range(count)
+    )
     body = f"""
-  %address = extractelement <{g} x i64> %addresses, i32 %lane
-  %thread = add i32 %lane, %lane0
-  %host = call i64 @{locator}(ptr %ctx, i64 %address, i64 %span, i32 %site, i32 %thread)
-  %dead = icmp eq i64 %host, 0
-  br i1 %dead, label %gone, label %go
-gone:
-  ret {vector} zeroinitializer
-go:
+  %place = getelementptr i64, ptr %hosts, i32 %lane
+  %host = load i64, ptr %place
+  %given = getelementptr i64, ptr %asked, i32 %lane
+  %address = load i64, ptr %given
   %at = add i64 %host, %delta
   %p = inttoptr i64 %at to ptr
 {picks}
+  br label %go
+go:
 {_operation(unit, window, op, type, kind, size)}
 next:
-  %more = insertelement {vector} %sofar, {kind} %old, i32 %lane
+  %to = getelementptr {kind}, ptr %olds, i32 %lane
+  store {kind} %old, ptr %to
   br label %head"""
-    loop = each_lane(
-        g,
-        body,
-        carries=f"\n  %sofar = phi {vector} [ zeroinitializer, %entry ], [ %more, %next ]",
-        result=f"ret {vector} %sofar",
-    )
+    result = f"%sofar = load {vector}, ptr %olds\n  ret {vector} %sofar"
+    loop = f"""
+entry:
+  %hosts = alloca <{g} x i64>
+  %asked = alloca <{g} x i64>
+  store <{g} x i64> %addresses, ptr %asked
+  %olds = alloca {vector}
+  store {vector} zeroinitializer, ptr %olds
+{rooms}
+  %fine = call i1 @{hosts}(ptr %ctx, <{g} x i64> %addresses, i{g} %mask, i32 %site, i32 %lane0, i64 %span, ptr %hosts)
+  br i1 %fine, label %begin, label %out
+{each_lane(g, body, result=result, entry="begin")}"""
     unit.helpers[name] = (
         f"define internal {vector} @{name}(ptr %ctx, <{g} x i64> %addresses{params}, i{g} %mask, i32 %site, "
         f"i32 %lane0, i64 %span, i64 %delta) noinline nounwind #0 {{{loop}}}"

@@ -130,8 +130,8 @@ def product(x: Lowering, a: Value, b: Value, mode: str, signed: bool) -> Value:
     if mode == "lo":
         return w.binary("mul", a, b)
     bits = a.bits
-    wide, extend = f"i{2 * bits}", "sext" if signed else "zext"
-    whole = w.binary("mul", w.cast(extend, a, wide), w.cast(extend, b, wide))
+    wide = f"i{2 * bits}"
+    whole = w.binary("mul", w.resize(a, wide, signed), w.resize(b, wide, signed))
     if mode == "wide":
         return whole
     return w.cast("trunc", w.binary("lshr", whole, integer(wide, bits)), a.type)

@@ -20,6 +20,9 @@ from teenycli.devices.cpu.layout import (
 )
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.native import ENTRY, first_lane
+from teenycli.devices.cpu.ops.anchors import Anchor, anchor_of
+from teenycli.devices.cpu.ops.chains import Chain, chain_of
+from teenycli.devices.cpu.ops.parts import join_parts, part_bits, take_part
 from teenycli.devices.cpu.program import Block, Handover, Inst, cells_written
 from teenycli.devices.cpu.registry import Mods, lowers
 from teenycli.devices.cpu.value import Value, integer
@@ -52,7 +55,8 @@ class Access:
 class Group:
     """Accesses of one block through one value of a register, ``stride`` bytes from lane to lane as guessed.
 
-    ``low`` and ``high`` bound a lane's offsets. ``tests`` has (ok, host address) for each part of a warp.
+    ``low`` and ``high`` bound a lane's offsets. ``tests`` has (ok, host address) for each part of a warp, ``chain`` how
+    the register was made.
     """
 
     stride: int
@@ -60,6 +64,7 @@ class Group:
     high: int
     align: int
     tests: list[tuple[str, str]] = field(default_factory=list)
+    chain: Chain | None = None
 
 
 # --- what an instruction accesses ----------------------------------------------------------------------------------
@@ -161,57 +166,34 @@ def _inside(x: Lowering, offset: str, size: str, low: int, span: int, align: int
     return w.assign(f"and i1 {inside}, {aligned}")
 
 
-def take_part(x: Lowering, text: str, type: str, part: int) -> str:
-    """The lanes of one native-width part of a warp-wide vector."""
-    w, g = x.w, x.unit.group
-    if w.width == g:
-        return text
-    lanes = ", ".join(f"i32 {part * g + k}" for k in range(g))
-    return w.assign(f"shufflevector <{w.width} x {type}> {text}, <{w.width} x {type}> poison, <{g} x i32> <{lanes}>")
-
-
-def part_bits(x: Lowering, bits: str, part: int) -> str:
-    w, g = x.w, x.unit.group
-    if w.width == g:
-        return bits
-    shifted = w.assign(f"lshr i{w.width} {bits}, {part * g}") if part else bits
-    return w.assign(f"trunc i{w.width} {shifted} to i{g}")
-
-
-def join_parts(x: Lowering, parts: list[str], type: str) -> str:
-    """Parts side by side again."""
-    w, width = x.w, x.unit.group
-    while len(parts) > 1:
-        lanes = ", ".join(f"i32 {k}" for k in range(2 * width))
-        parts = [
-            w.assign(f"shufflevector <{width} x {type}> {a}, <{width} x {type}> {b}, <{2 * width} x i32> <{lanes}>")
-            for a, b in zip(parts[::2], parts[1::2], strict=True)
-        ]
-        width *= 2
-    return parts[0]
-
-
 def _test_group(x: Lowering, group: Group, access: Access, base: Value) -> None:
     """Emit the group's tests: do active lanes lie as guessed, and all accesses within one buffer."""
     w, g = x.w, x.unit.group
-    bits = x.bits_of(x.active)
-    lanes = w.lanes(base)
-    iota = "<" + ", ".join(f"i64 {k * group.stride}" for k in range(g)) + ">"
+    group.chain = chain = chain_of(x, base, group.stride)
+    anchored = _anchored(x, access, chain)
     for part in range(w.width // g):
-        mine, wanted = take_part(x, lanes, "i64", part), part_bits(x, bits, part)
-        first = w.assign(f"extractelement <{g} x i64> {mine}, i32 0")
-        expected = w.splat("i64", first, g)
-        if group.stride:
-            expected = w.assign(f"add <{g} x i64> {expected}, {iota}")
-        same = w.assign(f"icmp eq <{g} x i64> {mine}, {expected}")
-        equal = w.assign(f"bitcast <{g} x i1> {same} to i{g}")
-        hit = w.assign(f"and i{g} {equal}, {wanted}")
-        regular = w.assign(f"icmp eq i{g} {hit}, {wanted}")
-        start, size, offset = _bounds(x, access, first)
+        regular, root = chain.test(x, part)
+        if anchored is None:
+            start, size, offset = _bounds(x, access, chain.first(x, root))
+        else:
+            anchor, rest = anchored
+            start, size = anchor.base, anchor.size
+            offset = w.assign(f"add i64 {anchor.offset}, {rest.first(x, root)}")
         reach = group.stride * (g - 1)
         low, span = group.low + min(reach, 0), abs(reach) + group.high - group.low
         inside = _inside(x, offset, size, low, span, group.align)
         group.tests.append((w.assign(f"and i1 {regular}, {inside}"), w.assign(f"add i64 {start}, {offset}")))
+
+
+def _anchored(x: Lowering, access: Access, chain: Chain) -> tuple[Anchor, Chain] | None:
+    """The buffer of the parameter that a chain starts from, and what is added to it."""
+    if access.window != "generic":
+        return None
+    for term, factor in chain.plus:
+        anchor = anchor_of(x, term, store=access.store) if factor == 1 else None
+        if anchor is not None:
+            return anchor, chain.without(term)
+    return None
 
 
 # --- addresses -------------------------------------------------------------------------------------------------------
@@ -360,18 +342,16 @@ def _load_lanes(x: Lowering, access: Access, base: Value) -> list[Value]:
     pieces: list[list[str]] = [[] for _ in range(access.count)]
     for part in range(w.width // g):
         mine = part_bits(x, bits, part)
-        if group is None:
-            found = _gather(x, access, lanes, mine, part)
-        else:
-            found = _load_part(x, access, group, lanes, mine, part)
+        found = _gather(x, access, lanes, mine, part) if group is None else _load_part(x, access, group, mine, part)
         for piece, text in zip(pieces, found, strict=True):
             piece.append(text)
     return [Value(kind, join_parts(x, piece, kind), False) for piece in pieces]
 
 
-def _load_part(x: Lowering, access: Access, group: Group, lanes: str, mask: str, part: int) -> list[str]:
+def _load_part(x: Lowering, access: Access, group: Group, mask: str, part: int) -> list[str]:
     """Inline where the group's test holds, out of line where not."""
     w, g = x.w, x.unit.group
+    assert group.chain is not None
     kind = f"<{g} x i{8 * access.size}>"
     ok, host = group.tests[part]
     fast, cold, join = w.fresh_label("fast"), w.fresh_label("cold"), w.fresh_label("join")
@@ -381,7 +361,7 @@ def _load_part(x: Lowering, access: Access, group: Group, lanes: str, mask: str,
     fast_end = w.current
     w.jump(join)
     w.label(cold)
-    slow = _gather(x, access, lanes, mask, part)
+    slow = _gather(x, access, group.chain.lanes(x), mask, part)
     cold_end = w.current
     w.jump(join)
     w.label(join)
@@ -556,11 +536,12 @@ def _store_lanes(x: Lowering, access: Access, base: Value, values: list[Value]) 
         if group is None:
             _scatter(x, access, lanes, pieces, mine, part)
         else:
-            _store_part(x, access, group, lanes, pieces, mine, part)
+            _store_part(x, access, group, pieces, mine, part)
 
 
-def _store_part(x: Lowering, access: Access, group: Group, lanes: str, pieces: list[str], mask: str, part: int) -> None:
+def _store_part(x: Lowering, access: Access, group: Group, pieces: list[str], mask: str, part: int) -> None:
     w, g = x.w, x.unit.group
+    assert group.chain is not None
     ok, host = group.tests[part]
     if not x.unit.masked:
         full = w.assign(f"icmp eq i{g} {mask}, -1") if group.stride == access.span else "false"
@@ -574,7 +555,7 @@ def _store_part(x: Lowering, access: Access, group: Group, lanes: str, pieces: l
         _store_strided(x, access, group, _pointer(x, host, access.offset), pieces, mask)
     w.jump(join)
     w.label(cold)
-    _scatter(x, access, lanes, pieces, mask, part)
+    _scatter(x, access, group.chain.lanes(x), pieces, mask, part)
     w.jump(join)
     w.label(join)
 
