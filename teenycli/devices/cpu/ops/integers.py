@@ -188,16 +188,15 @@ def extract_bits(x: Lowering, a: Value, start: int, length: int, signed: bool) -
 
 @lowers("div", "rem", takes=_is_int)
 def _div(x: Lowering, inst: Inst) -> None:
-    """Division by zero gives all ones, and the dividend as the remainder, as the hardware does."""
+    """Quotient and remainder by zero are all ones, as GPUs give them; the ISA (9.7.1, div, rem) leaves them open."""
+    w = x.w
     kind, signed = kind_of(inst)
     a, b = sources(x, inst, kind)
-    quotient = divide(x, a, b, signed)
+    result = divide(x, a, b, signed)
     if inst.op.opcode == "rem":
-        w = x.w
-        rest = w.sub(a, w.binary("mul", quotient, b))
-        x.write(inst.op.operands[0], rest, signed=signed)
-    else:
-        x.write(inst.op.operands[0], quotient, signed=signed)
+        zero = w.compare("icmp eq", b, integer(b.type, 0))
+        result = w.select(zero, integer(kind, -1), w.sub(a, w.binary("mul", result, b)))
+    x.write(inst.op.operands[0], result, signed=signed)
 
 
 def divide(x: Lowering, a: Value, b: Value, signed: bool) -> Value:
