@@ -47,9 +47,16 @@ def first_lane(w: Writer, bits: str) -> str:
     return lane if w.width == 32 else w.assign(f"zext i{w.width} {lane} to i32")
 
 
-#: ``teeny.fault``: the first fault of a launch is written down; every warp then finds ``stop`` set.
+#: ``teeny.fault.access``: the first fault of a launch is written down; every warp then finds ``stop`` set. ``size`` is
+#: the bytes of an access and ``writes`` whether it changes them; ``teeny.fault`` is for faults of other kinds.
 FAULT = f"""
 define internal void @teeny.fault(ptr %ctx, i32 %kind, i32 %site, i64 %address, i32 %lane) {COLD} {{
+  call void @teeny.fault.access(ptr %ctx, i32 %kind, i32 %site, i64 %address, i32 %lane, i64 0, i32 0)
+  ret void
+}}
+
+define internal void @teeny.fault.access(ptr %ctx, i32 %kind, i32 %site, i64 %address, i32 %lane, i64 %size,
+    i32 %writes) {COLD} {{
   %lp = getelementptr i8, ptr %ctx, i64 {_at("ctx", "launch")}
   %launch = load ptr, ptr %lp
   %dp = getelementptr i8, ptr %ctx, i64 {_at("ctx", "dead")}
@@ -65,6 +72,10 @@ write:
   store i32 %site, ptr %s
   %a = getelementptr i8, ptr %launch, i64 {_at("launch", "fault_address")}
   store i64 %address, ptr %a, align 4
+  %z = getelementptr i8, ptr %launch, i64 {_at("launch", "fault_size")}
+  store i64 %size, ptr %z, align 4
+  %v = getelementptr i8, ptr %launch, i64 {_at("launch", "fault_writes")}
+  store i32 %writes, ptr %v
   %from = getelementptr i8, ptr %ctx, i64 {_at("ctx", "cta")}
   %to = getelementptr i8, ptr %launch, i64 {_at("launch", "fault_cta")}
   %cta = load <3 x i32>, ptr %from, align 4
@@ -129,7 +140,8 @@ check:
   %base = load i64, ptr %bp
   %sp = getelementptr i8, ptr %ctx, i64 {_at("ctx", window[1])}
   %size = load i64, ptr %sp"""
-    tag = {"shared": 1, "local": LOCAL_ID}.get(space.removesuffix(".store"), 0) << ID_SHIFT
+    writes = int(space.endswith(".store"))
+    tag = {"shared": SHARED_ID, "local": LOCAL_ID}.get(space.removesuffix(".store"), 0) << ID_SHIFT
     return f"""
 define internal i64 @teeny.locate.{space}(ptr %ctx, i64 %address, i64 %span, i32 %site, i32 %lane) {COLD} {{
 entry:{find}
@@ -149,8 +161,8 @@ fault:
 {_peer(space.removesuffix(".store"))}
 wrong:
   %kind = select i1 %bad, i32 {int(FaultKind.ACCESS)}, i32 {int(FaultKind.MISALIGNED)}
-  %full = or i64 %address, {tag}
-  call void @teeny.fault(ptr %ctx, i32 %kind, i32 %site, i64 %full, i32 %lane)
+  %full = add i64 %address, {tag}
+  call void @teeny.fault.access(ptr %ctx, i32 %kind, i32 %site, i64 %full, i32 %lane, i64 %span, i32 {writes})
   ret i64 0
 }}
 """

@@ -7,6 +7,7 @@ from ctypes import sizeof
 from teenycli.devices.cpu.layout import CLUSTER_BARRIER, Barrier, FaultKind
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.native import context_at
+from teenycli.devices.cpu.ops.warp import check_members
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import lowers
 from teenycli.devices.cpu.value import Value, integer
@@ -112,8 +113,9 @@ def _sync(*_: object) -> None:
 
 
 @lowers("bar", takes=lambda mods: "warp" in mods)
-def _warp_sync(x: Lowering, _: Inst) -> None:
+def _warp_sync(x: Lowering, inst: Inst) -> None:
     """Lanes of a warp run together; what they wrote is there for the others."""
+    check_members(x, x.read(inst.op.operands[0], "i32"))
     x.w.line("fence seq_cst")
 
 
