@@ -13,6 +13,7 @@ from teenycli.devices.cpu.layout import (
     LOCAL_ID,
     OFFSET_MASK,
     PARAM_ID,
+    RANK_SHIFT,
     SHARED_ID,
     FaultKind,
     Launch,
@@ -78,10 +79,14 @@ def _whereabouts(record: Launch, site: Site, scene: Scene) -> str:
     thread = thread_index(record.fault_thread, scene.block)
     note = f"block {block}, thread {thread}"
     if site.source is not None:
-        note += f", {site.source[0]}:{site.source[1]}:{site.source[2]}"
+        note += f", {_spot(site.source)}" + "".join(f", inlined at {_spot(spot)}" for spot in site.inlined_at)
     if site.function != scene.kernel:
         note += f", in function '{site.function}'"
     return note
+
+
+def _spot(source: tuple[str, int, int]) -> str:
+    return ":".join(map(str, source))
 
 
 def _describe(kind: FaultKind, record: Launch, site: Site, scene: Scene) -> tuple[str, str, str | None]:
@@ -115,8 +120,10 @@ def _describe(kind: FaultKind, record: Launch, site: Site, scene: Scene) -> tupl
         return (
             "bad-mbarrier",
             f"'{site.text}' with {record.fault_address}, which is more than is pending or allowed there",
-            "an mbarrier counts 1 to 1048575 arrivals, no more of them than it was made for; copies have 16 n bytes",
+            "an mbarrier counts 1 to 1048575 arrivals, no more of them than it was made for",
         )
+    if kind is FaultKind.COPY:
+        return "bad-copy", f"'{site.text}' is given {record.fault_address} bytes, no multiple of 16", None
     if kind is FaultKind.BAD_CALL:
         return "bad-call", f"'{site.text}' goes to {record.fault_address:#x}, where no function for it is", None
     if kind is FaultKind.RECURSION:
@@ -132,6 +139,11 @@ def _describe(kind: FaultKind, record: Launch, site: Site, scene: Scene) -> tupl
     if kind in (FaultKind.BAD_FREE, FaultKind.DOUBLE_FREE):
         return _describe_free(kind, record.fault_address)
     return "trap", f"'{site.text}' ended the kernel", None
+
+
+def warps_of(waits: Sequence[tuple[int, int]], width: int) -> list[tuple[int, int]]:
+    """Sites and the warps of 32 threads that wait there, from those and vectors of ``width`` threads, each once."""
+    return list(dict.fromkeys((site, vector * width // WARP) for site, vector in waits))
 
 
 def _waiting(scene: Scene) -> str:
@@ -160,11 +172,14 @@ def _describe_access(kind: FaultKind, record: Launch, site: Site, scene: Scene) 
     does = f"'{site.text}' {verb} {size} bytes" if size else f"'{site.text}' {verb}"
     number, offset = _split(address)
     region = _region(number, scene)
+    if number == SHARED_ID and region is not None and 0 < offset >> RANK_SHIFT <= record.cluster_size:
+        region = Region(f"shared memory of the cluster's block {(offset >> RANK_SHIFT) - 1}", region.size)
+        offset &= (1 << RANK_SHIFT) - 1
     if number == 0 and region is None:
         return "null-pointer", f"{does} at address {address:#x}: a null pointer", None
     if kind is FaultKind.MISALIGNED:
         where = f"offset {offset} of {region.name}" if region else f"address {address:#x}"
-        return "misaligned", f"{does} at {where}, which {size} does not divide", None
+        return "misaligned", f"{does} at {where}, which {record.fault_align} does not divide", None
     if region is None:
         return "out-of-bounds", f"{does} at {address:#x}, where no buffer is", None
     freed = scene.space.buffers.get(number)
@@ -195,7 +210,7 @@ def _region(number: int, scene: Scene) -> Region | None:
         return known
     buffer = scene.space.buffers.get(number)
     if buffer is not None:
-        return Region(f"buffer '{buffer.name}'", buffer.nbytes)
+        return Region("a block of the heap" if buffer.is_heap else f"buffer '{buffer.name}'", buffer.nbytes)
     return None
 
 

@@ -26,12 +26,14 @@ def aligned_bytes(size: int, align: int = HOST_ALIGN) -> Bytes:
 
 @dataclass(eq=False, slots=True)
 class CpuBuffer:
-    """A buffer. ``address`` is what kernels see; ``data`` is None once it is freed."""
+    """A buffer. ``address`` is what kernels see; ``data`` is None once it is freed. A kernel's ``malloc`` made it when
+    ``is_heap``."""
 
     name: str
     number: int
     nbytes: int
     data: Bytes | None
+    is_heap: bool = False
 
     @property
     def address(self) -> int:

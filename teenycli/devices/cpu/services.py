@@ -62,7 +62,8 @@ class Heap:
         if not 0 < size <= HEAP_BYTES - self.used:
             return None
         if self.space.end < end:
-            number = self.space.allocate("malloc", np.zeros(size, np.uint8), 256).number
+            block = self.space.allocate("malloc", np.zeros(size, np.uint8), 256)
+            block.is_heap, number = True, block.number
         elif self.freed:
             number = self.freed.popleft()
             self.space.renew(number, size)
