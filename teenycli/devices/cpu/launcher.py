@@ -80,7 +80,10 @@ class Runner:
         def stop() -> None:
             record.stop = 1
 
-        in_time = self.pool.run(jobs, timeout, stop)
+        try:
+            in_time = self.pool.run(jobs, timeout, stop)
+        finally:
+            services.close()
         elapsed = (time.perf_counter() - start) * 1e3
         if services.failure is not None:
             raise services.failure
