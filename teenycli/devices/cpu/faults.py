@@ -188,7 +188,7 @@ def _describe_access(kind: FaultKind, record: Launch, site: Site, scene: Scene) 
     if record.fault_writes and not region.writable:
         return "read-only", f"{does} at offset {offset} of {region.name}, which is read-only", None
     message = f"{does} at offset {offset} of {region.name}, which has {region.size} bytes"
-    if 0 <= offset < region.size:
+    if 0 <= offset < region.size < offset + size:
         message += f": {offset + size - region.size} too many"
     return "out-of-bounds", message, None
 

@@ -213,7 +213,8 @@ def _change(
 ) -> Value:
     """Change the state lane by lane: ``count`` arrivals, ``coming`` more bytes to come; the state before, by lane."""
     w = x.w
-    window = _window(inst.op.mods.get("space"))
+    # The mbarrier of a bulk copy is in shared memory, whatever spaces it copies between (PTX ISA, "cp.async.bulk").
+    window = "shared" if inst.op.opcode == "cp" and "bulk" in inst.op.mods else _window(inst.op.mods.get("space"))
     access, at = _access(x, inst, mem, window, 8, store=True)
 
     def change(lane: str, given: list[str]) -> str:
@@ -361,7 +362,8 @@ def _store_async(x: Lowering, inst: Inst) -> None:
     given, mods = _named(inst), inst.op.mods
     values = [x.read(operand, f"i{8 * TYPE_SIZES[mods['type']]}") for operand in x.elements(given["b"])]
     size = TYPE_SIZES[mods["type"]]
-    access, mem = _access(x, inst, given["a"], "shared", size, store=True)
+    # Without a space both addresses are generic (PTX ISA, "st.async").
+    access, mem = _access(x, inst, given["a"], _window(mods.get("space")), size, store=True)
     access.count = len(values)
     store(x, access, mem, values)
     complete_bytes(x, inst, given["mbar"], integer("i64", size * len(values)))
