@@ -105,6 +105,8 @@ def _describe(kind: FaultKind, record: Launch, site: Site, scene: Scene) -> tupl
             f"every thread that is left waits, and nothing can wake them: {_waiting(scene)}",
             "a barrier must be reached by as many threads as it waits for",
         )
+    if kind is FaultKind.BARRIER and record.fault_address:
+        return "bad-barrier", f"'{site.text}' is for {record.fault_address} threads, no multiple of {WARP}", None
     if kind is FaultKind.BARRIER:
         return "bad-barrier", f"'{site.text}' names a barrier past 15", None
     if kind is FaultKind.MEMBER_MASK:

@@ -324,6 +324,9 @@ TOGETHER = [
     Planted("a mask of the other half, in a branch", "setp.lt.u32 %p1, %t, 80; @%p1 bra done; setp.lt.u32 %p2, %t, 96;\n"
             "@!%p2 bra done;\nbar.warp.sync 0x0000ffff; //!\ndone:", "bad-member-mask", "runs in lane 16", (80, 0, 0)),
     Planted("a barrier past the last", "bar.sync 5; add.u32 %r3, %n, -112;\nbar.sync %r3; //!", "bad-barrier", "names a barrier past 15"),
+    Planted("a barrier for part of a warp", "bar.sync 1, 100; //!", "bad-barrier", "is for 100 threads, no multiple of 32"),
+    Planted("a barrier for part of a warp, by a register", "setp.lt.u32 %p1, %t, 32; @%p1 bra done; sub.u32 %r3, %n, 48;\n"
+            "barrier.arrive 1, %r3; //!\ndone:", "bad-barrier", "is for 80 threads, no multiple of 32", (32, 0, 0)),
     Planted("a barrier that a warp does not come to", "setp.lt.u32 %p1, %t, 96; @%p1 bra done;\nbar.sync 3, 128; //!\ndone:",
             "deadlock", "warp 3 at 'bar.sync' in line 20", None),
     Planted("a flag that nobody sets", "wait: ld.acquire.gpu.global.u32 %r3, [%in];\nsetp.eq.u32 %p1, %r3, 0;\n@%p1 bra wait; //!",
