@@ -116,7 +116,7 @@ class Call:
 class Op:
     """One instruction. ``mods`` has the named modifiers of its ``form`` (``{"type": "f32", "rnd": "rn"}``);
     operands come in the form's order. ``guard`` is the predicate of ``@p``. ``loc`` is the ``.loc`` in force as
-    (file index, line, column)."""
+    (file index, line, column), ``inlined_at`` where that was inlined, and that again, outwards."""
 
     form: Form
     opcode: str
@@ -125,6 +125,7 @@ class Op:
     guard: Reg | None = None
     call: Call | None = None
     loc: Triple | None = field(default=None, compare=False)
+    inlined_at: tuple[Triple, ...] = field(default=(), compare=False)
     at: Position = field(default=Position(), compare=False)
 
 

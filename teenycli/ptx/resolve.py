@@ -140,7 +140,9 @@ class _Resolver:
         self.variables: list[Variable] = []
         self.files: dict[int, str] = {}
         self.loc: Triple | None = None
-        self.locations: set[Triple] = set()
+        self.inlined_at: tuple[Triple, ...] = ()
+        #: Where each location seen so far was inlined.
+        self.locations: dict[Triple, tuple[Triple, ...]] = {}
         self.label_count: dict[str, int] = {}
 
     def run(self) -> Code:
@@ -198,7 +200,10 @@ class _Resolver:
         if statement.inlined_at is not None and statement.inlined_at not in self.locations:
             where = " ".join(map(str, statement.inlined_at))
             self.cursor.fail_at(statement.start, f"inlined_at {where} is no location of an earlier .loc")
-        self.locations.add(statement.loc)
+        self.inlined_at = ()
+        if statement.inlined_at is not None:
+            self.inlined_at = (statement.inlined_at, *self.locations[statement.inlined_at])
+        self.locations[statement.loc] = self.inlined_at
 
     def _unique(self, name: str) -> str:
         count = self.label_count[name] = self.label_count.get(name, 0) + 1
@@ -261,7 +266,7 @@ class _Resolver:
         form, mods, operands = self.matcher.match(raw, operands)
         return Op(
             form, raw.opcode, mods, operands, guard, raw.call and self._call(raw.call), self.loc,
-            self.cursor.position(raw.start),
+            self.inlined_at, self.cursor.position(raw.start),
         )  # fmt: skip
 
     def _operand(self, raw: RawOperand) -> Operand | None:

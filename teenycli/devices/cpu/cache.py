@@ -99,8 +99,8 @@ def read(key: str) -> Image | None:
     size = int.from_bytes(body[:8], "little")
     values = json.loads(body[8 : 8 + size])
     sites = tuple(
-        Site(line, column, tuple(source) if source else None, function, text)
-        for line, column, source, function, text in values.pop("sites")
+        Site(line, column, tuple(source) if source else None, function, text, tuple(map(tuple, inlined_at)))
+        for line, column, source, function, text, inlined_at in values.pop("sites")
     )
     return Image(code=body[8 + size :], sites=sites, **values)
 

@@ -32,6 +32,7 @@ from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.ops.calls import hand_over, transfer
 from teenycli.devices.cpu.ops.memory import plan_block
 from teenycli.devices.cpu.ops.sync import arrive, population
+from teenycli.devices.cpu.ops.warp import check_members
 from teenycli.devices.cpu.program import Block, Handover, Step, Transfer
 from teenycli.devices.cpu.registry import find
 from teenycli.devices.cpu.value import Value, integer
@@ -349,13 +350,13 @@ class Control:
         x, w = self.x, self.w
         inst = block.last
         assert inst is not None
+        members = x.read(inst.op.operands[0], "i32")
+        check_members(x, members)
         w.line("fence seq_cst")
+        x.flush()
         if not x.flow.is_divergent(block):
-            x.flush()
             self._go(block, block.targets[0])
             return
-        members = x.read(inst.op.operands[0], "i32")
-        x.flush()
         self._set_head("site", str(inst.site))
         self._note(members)
         self._park(x.mask, MEETING_PC + block.targets[0].index)

@@ -13,6 +13,7 @@ from teenycli.devices.cpu.layout import (
     LOCAL_ID,
     OFFSET_MASK,
     PARAM_ID,
+    RANK_SHIFT,
     SHARED_ID,
     FaultKind,
     Launch,
@@ -21,10 +22,10 @@ from teenycli.devices.cpu.memory import AddressSpace
 from teenycli.devices.cpu.program import STACK_BYTES, Site
 from teenycli.errors import Place, TeenyError
 from teenycli.exits import Exit
-from teenycli.ptx.model import TYPE_SIZES, Triple
+from teenycli.ptx.model import Triple
 
-_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
-_WRITING = ("st", "red", "atom")
+#: Threads of a warp.
+WARP = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +79,20 @@ def _whereabouts(record: Launch, site: Site, scene: Scene) -> str:
     thread = thread_index(record.fault_thread, scene.block)
     note = f"block {block}, thread {thread}"
     if site.source is not None:
-        note += f", {site.source[0]}:{site.source[1]}:{site.source[2]}"
+        note += f", {_spot(site.source)}" + "".join(f", inlined at {_spot(spot)}" for spot in site.inlined_at)
     if site.function != scene.kernel:
         note += f", in function '{site.function}'"
     return note
 
 
+def _spot(source: tuple[str, int, int]) -> str:
+    return ":".join(map(str, source))
+
+
 def _describe(kind: FaultKind, record: Launch, site: Site, scene: Scene) -> tuple[str, str, str | None]:
     """Id, message and hint."""
     if kind in (FaultKind.ACCESS, FaultKind.MISALIGNED):
-        return _describe_access(kind, record.fault_address, site, scene)
+        return _describe_access(kind, record, site, scene)
     if kind is FaultKind.STOPPED:
         return (
             "timeout",
@@ -100,16 +105,27 @@ def _describe(kind: FaultKind, record: Launch, site: Site, scene: Scene) -> tupl
             f"every thread that is left waits, and nothing can wake them: {_waiting(scene)}",
             "a barrier must be reached by as many threads as it waits for, an mbarrier by all its arrivals and bytes",
         )
+    if kind is FaultKind.BARRIER and record.fault_address:
+        return "bad-barrier", f"'{site.text}' is for {record.fault_address} threads, no multiple of {WARP}", None
     if kind is FaultKind.BARRIER:
         return "bad-barrier", f"'{site.text}' names a barrier past 15", None
+    if kind is FaultKind.MEMBER_MASK:
+        lane = record.fault_thread % WARP
+        return (
+            "bad-member-mask",
+            f"'{site.text}' runs in lane {lane}, which its member mask {record.fault_address:#010x} does not name",
+            "a member mask names every lane that comes to the instruction",
+        )
     if kind is FaultKind.BRANCH:
         return "bad-branch", f"the index of '{site.text}' lies past its table of targets", None
     if kind is FaultKind.MBARRIER:
         return (
             "bad-mbarrier",
             f"'{site.text}' with {record.fault_address}, which is more than is pending or allowed there",
-            "an mbarrier counts 1 to 1048575 arrivals, no more of them than it was made for; copies have 16 n bytes",
+            "an mbarrier counts 1 to 1048575 arrivals, no more of them than it was made for",
         )
+    if kind is FaultKind.COPY:
+        return "bad-copy", f"'{site.text}' is given {record.fault_address} bytes, no multiple of 16", None
     if kind is FaultKind.BAD_CALL:
         return "bad-call", f"'{site.text}' goes to {record.fault_address:#x}, where no function for it is", None
     if kind is FaultKind.RECURSION:
@@ -125,6 +141,11 @@ def _describe(kind: FaultKind, record: Launch, site: Site, scene: Scene) -> tupl
     if kind in (FaultKind.BAD_FREE, FaultKind.DOUBLE_FREE):
         return _describe_free(kind, record.fault_address)
     return "trap", f"'{site.text}' ended the kernel", None
+
+
+def warps_of(waits: Sequence[tuple[int, int]], width: int) -> list[tuple[int, int]]:
+    """Sites and the warps of 32 threads that wait there, from those and vectors of ``width`` threads, each once."""
+    return list(dict.fromkeys((site, vector * width // WARP) for site, vector in waits))
 
 
 def _waiting(scene: Scene) -> str:
@@ -147,50 +168,52 @@ def _describe_free(kind: FaultKind, address: int) -> tuple[str, str, str | None]
     return "bad-free", f"'free' of {address:#x}, which 'malloc' has not given", None
 
 
-def _describe_access(kind: FaultKind, address: int, site: Site, scene: Scene) -> tuple[str, str, str | None]:
-    words = site.text.split(".")
-    size = access_size(words)
-    verb = "writes" if words[0] in _WRITING else "reads"
-    number, offset = address >> ID_SHIFT, address & OFFSET_MASK
+def _describe_access(kind: FaultKind, record: Launch, site: Site, scene: Scene) -> tuple[str, str, str | None]:
+    address, size = record.fault_address, record.fault_size
+    verb = "writes" if record.fault_writes else "reads"
+    does = f"'{site.text}' {verb} {size} bytes" if size else f"'{site.text}' {verb}"
+    number, offset = _split(address)
     region = _region(number, scene)
+    if number == SHARED_ID and region is not None and 0 < offset >> RANK_SHIFT <= record.cluster_size:
+        region = Region(f"shared memory of the cluster's block {(offset >> RANK_SHIFT) - 1}", region.size)
+        offset &= (1 << RANK_SHIFT) - 1
+    if number == 0 and region is None:
+        return "null-pointer", f"{does} at address {address:#x}: a null pointer", None
     if kind is FaultKind.MISALIGNED:
         where = f"offset {offset} of {region.name}" if region else f"address {address:#x}"
-        return "misaligned", f"'{site.text}' {verb} {size} bytes at {where}, which {size} does not divide", None
-    if number == 0 and region is None:
-        return "null-pointer", f"'{site.text}' {verb} {size} bytes at address {address:#x}: a null pointer", None
+        return "misaligned", f"{does} at {where}, which {record.fault_align} does not divide", None
     if region is None:
-        return "out-of-bounds", f"'{site.text}' {verb} {size} bytes at {address:#x}, where no buffer is", None
+        return "out-of-bounds", f"{does} at {address:#x}, where no buffer is", None
     freed = scene.space.buffers.get(number)
     if freed is not None and freed.data is None:
-        return "use-after-free", f"'{site.text}' {verb} {size} bytes of {region.name}, which has been freed", None
-    if verb == "writes" and not region.writable:
-        return (
-            "read-only",
-            f"'{site.text}' {verb} {size} bytes at offset {offset} of {region.name}, which is read-only",
-            None,
-        )
-    signed = offset - (1 << ID_SHIFT) if offset >> ID_SHIFT - 1 else offset
-    message = f"'{site.text}' {verb} {size} bytes at offset {signed} of {region.name}, which has {region.size} bytes"
-    if offset < region.size:
+        return "use-after-free", f"{does} of {region.name}, which has been freed", None
+    if record.fault_writes and not region.writable:
+        return "read-only", f"{does} at offset {offset} of {region.name}, which is read-only", None
+    message = f"{does} at offset {offset} of {region.name}, which has {region.size} bytes"
+    if 0 <= offset < region.size < offset + size:
         message += f": {offset + size - region.size} too many"
     return "out-of-bounds", message, None
 
 
+def _split(address: int) -> tuple[int, int]:
+    """The id in an address and the offset: negative where the access begins before what an id stands for."""
+    number, offset = address >> ID_SHIFT, address & OFFSET_MASK
+    if offset >> ID_SHIFT - 1:
+        return number + 1, offset - (1 << ID_SHIFT)
+    if number in (SHARED_ID, LOCAL_ID) and 1 << 31 <= offset < 1 << 32:  # of an address with 32 bits
+        return number, offset - (1 << 32)
+    return number, offset
+
+
 def _region(number: int, scene: Scene) -> Region | None:
-    """The memory that an id stands for; an offset below a buffer's start borrows from the id above."""
+    """The memory that an id stands for."""
     known = scene.regions.get(number)
     if known is not None:
         return known
     buffer = scene.space.buffers.get(number)
     if buffer is not None:
-        return Region(f"buffer '{buffer.name}'", buffer.nbytes)
+        return Region("a block of the heap" if buffer.is_heap else f"buffer '{buffer.name}'", buffer.nbytes)
     return None
-
-
-def access_size(words: Sequence[str]) -> int:
-    """Bytes that an instruction accesses, from its modifiers."""
-    size = TYPE_SIZES.get(words[-1], 1)
-    return size * next((n for word, n in _VECTORS.items() if word in words), 1)
 
 
 def window_regions(shared: int, local: int, params: int) -> dict[int, Region]:

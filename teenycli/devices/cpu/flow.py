@@ -379,8 +379,9 @@ class _Uniformity:
 
     def _is_collective(self, inst: Inst) -> bool:
         """Whether all lanes that run ``inst`` together get one result: so it is when they share a member mask."""
-        members = registers_in(inst.op.operands[-1])
-        return inst.op.opcode in _UNIFORM and all(self.flow.is_uniform(inst.scope.cell(reg)) for reg in members)
+        if inst.op.opcode not in _UNIFORM:
+            return False
+        return all(self.flow.is_uniform(inst.scope.cell(reg)) for reg in registers_in(inst.op.operands[-1]))
 
     def _diverge(self, branch: Block) -> None:
         """Mark the blocks that may run while lanes that took another way out of ``branch`` are parked."""

@@ -61,24 +61,55 @@ def conversion(w: Writer, op: str, rnd: str, a: Value, to: str) -> Value:
 
 
 def directed(w: Writer, op: str, rnd: str, kind: str, to: str, count: int) -> str:
-    """The helper that does one operation with the machine's rounding mode changed around it."""
+    """The helper that does one operation with the machine's rounding mode changed around it.
+
+    It goes by native vectors: LLVM for x86 has no constrained conversion of 32 lanes to half.
+    """
     name = f"teeny.{op}.{rnd}.{kind}.{to}"
     if name not in w.unit.helpers:
-        source, target = w.vector(kind), w.vector(to)
-        overload = w.suffix(to, False) if kind == to else f"{w.suffix(to, False)}.{w.suffix(kind, False)}"
+        g, parts = w.unit.group, w.width // w.unit.group
+        source, target = f"<{g} x {kind}>", f"<{g} x {to}>"
+        overload = ".".join(w.suffix(type, False).replace(f"v{w.width}", f"v{g}") for type in dict.fromkeys((to, kind)))
         intrinsic = f"llvm.experimental.constrained.{op}.{overload}"
-        args = [f"{source} %a{k}" for k in range(count)]
         w.unit.declare(intrinsic, target, [source] * count + ["metadata", "metadata"])
         w.unit.declare("llvm.set.rounding", "void", ["i32"])
-        w.unit.helpers[name] = f"""
-define internal {target} @{name}({", ".join(args)}) noinline strictfp nounwind #0 {{
-  call void @llvm.set.rounding(i32 {_MODES[rnd]}) strictfp
-  %r = call {target} @{intrinsic}({", ".join(args)}, metadata !"round.dynamic", metadata !"fpexcept.ignore") strictfp
-  call void @llvm.set.rounding(i32 1) strictfp
-  ret {target} %r
-}}
-"""
+        whole = w.vector(kind)
+        lines = []
+        for part in range(parts):
+            lanes = ", ".join(f"i32 {part * g + lane}" for lane in range(g))
+            args = [f"{source} %a{k}.{part}" for k in range(count)]
+            lines += [
+                f"%a{k}.{part} = shufflevector {whole} %a{k}, {whole} poison, <{g} x i32> <{lanes}>"
+                for k in range(count)
+            ]
+            given = f'{", ".join(args)}, metadata !"round.dynamic", metadata !"fpexcept.ignore"'
+            lines.append(f"%r{part} = call {target} @{intrinsic}({given}) strictfp")
+        joined, result = _joined([f"%r{part}" for part in range(parts)], to, g)
+        params = ", ".join(f"{whole} %a{k}" for k in range(count))
+        w.unit.helpers[name] = "\n".join(
+            [
+                f"define internal {w.vector(to)} @{name}({params}) noinline strictfp nounwind #0 {{",
+                f"call void @llvm.set.rounding(i32 {_MODES[rnd]}) strictfp",
+                *lines,
+                "call void @llvm.set.rounding(i32 1) strictfp",
+                *joined,
+                f"ret {w.vector(to)} {result}",
+                "}\n",
+            ]
+        )
     return name
+
+
+def _joined(parts: list[str], type: str, width: int) -> tuple[list[str], str]:
+    """Text that puts vectors of ``width`` lanes side by side, and the name of the whole."""
+    lines = []
+    while len(parts) > 1:
+        lanes = ", ".join(f"i32 {lane}" for lane in range(2 * width))
+        pairs = list(zip(parts[::2], parts[1::2], strict=True))
+        kind = f"<{width} x {type}>"
+        lines += [f"{a}.j = shufflevector {kind} {a}, {kind} {b}, <{2 * width} x i32> <{lanes}>" for a, b in pairs]
+        parts, width = [f"{a}.j" for a, _ in pairs], 2 * width
+    return lines, parts[0]
 
 
 # --- order -----------------------------------------------------------------------------------------------------------

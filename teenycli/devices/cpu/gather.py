@@ -12,11 +12,12 @@ from teenycli.devices.cpu.native import COLD, ENTRY, FAULT, context_at, each_lan
 from teenycli.devices.cpu.value import Unit
 
 
-def require_locate(unit: Unit, space: str) -> str:
-    """The unit's ``teeny.locate`` for a space (``shared``, ``local``, ``generic``, each with ``.store``)."""
+def require_locate(unit: Unit, space: str, *, run: bool = False) -> str:
+    """The unit's ``teeny.locate``, or that of a ``run`` of bytes, for a space: ``shared``, ``local``, ``generic``, each
+    with ``.store``."""
     unit.helpers.setdefault("fault", FAULT)
     unit.helpers.setdefault(f"locate.{space}", locate(space))
-    return f"teeny.locate.{space}"
+    return f"teeny.locate.run.{space}" if run else f"teeny.locate.{space}"
 
 
 def require_gather(unit: Unit, space: str, bits: int) -> str:

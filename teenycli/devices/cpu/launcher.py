@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from teenycli.devices.cpu.faults import Scene, fault_error, window_regions
+from teenycli.devices.cpu.faults import Scene, fault_error, warps_of, window_regions
 from teenycli.devices.cpu.hall import CpuKernel, Hall
 from teenycli.devices.cpu.kernel import Image
 from teenycli.devices.cpu.layout import FaultKind, Launch
@@ -80,7 +80,10 @@ class Runner:
         def stop() -> None:
             record.stop = 1
 
-        in_time = self.pool.run(jobs, timeout, stop)
+        try:
+            in_time = self.pool.run(jobs, timeout, stop)
+        finally:
+            services.close()
         elapsed = (time.perf_counter() - start) * 1e3
         if services.failure is not None:
             raise services.failure
@@ -105,7 +108,7 @@ class Runner:
         source = kernel.module.source
         scene = Scene(
             kernel.entry, source.name, source.text.splitlines(), launch.block, image.sites, regions, self.space,
-            hall.services.assertions, hall.waits,
+            hall.services.assertions, warps_of(hall.waits, image.width),
         )  # fmt: skip
         if record.claimed and not (record.fault_kind == FaultKind.NONE):
             raise fault_error(record, scene)

@@ -43,6 +43,7 @@ class FaultKind(IntEnum):
     RECURSION = 13
     STACK = 14
     MBARRIER = 15
+    COPY = 16
 
 
 class Entry(ctypes.Structure):
@@ -59,6 +60,8 @@ class Entry(ctypes.Structure):
 class Launch(ctypes.Structure):
     """One launch, shared by all threads of the pool.
 
+    ``fault_size`` is the bytes of a faulty access (0: not known), ``fault_align`` what must divide its address,
+    ``fault_writes`` whether it changes them.
     ``patience`` is the number of passes over a CTA's warps after which another CTA may run, 0 for no end.
     ``workspace`` is the address of memory for the grid's own barrier, in halves; 0 unless the launch is cooperative.
     """
@@ -81,7 +84,9 @@ class Launch(ctypes.Structure):
         ("fault_cta", ctypes.c_int32 * 3),
         ("fault_thread", ctypes.c_int32),
         ("fault_address", ctypes.c_uint64),
-        ("fault_waits", ctypes.c_uint64),
+        ("fault_size", ctypes.c_uint64),
+        ("fault_align", ctypes.c_uint32),
+        ("fault_writes", ctypes.c_int32),
         ("service", ctypes.c_uint64),
         ("cluster", ctypes.c_int32 * 3),
         ("cluster_size", ctypes.c_int32),

@@ -47,9 +47,17 @@ def first_lane(w: Writer, bits: str) -> str:
     return lane if w.width == 32 else w.assign(f"zext i{w.width} {lane} to i32")
 
 
-#: ``teeny.fault``: the first fault of a launch is written down; every warp then finds ``stop`` set.
+#: ``teeny.fault.access``: the first fault of a launch is written down; every warp then finds ``stop`` set. ``size`` is
+#: the bytes of an access, ``align`` what must divide its address, ``writes`` whether it changes them. Faults of other
+#: kinds are for ``teeny.fault``.
 FAULT = f"""
 define internal void @teeny.fault(ptr %ctx, i32 %kind, i32 %site, i64 %address, i32 %lane) {COLD} {{
+  call void @teeny.fault.access(ptr %ctx, i32 %kind, i32 %site, i64 %address, i32 %lane, i64 0, i64 1, i32 0)
+  ret void
+}}
+
+define internal void @teeny.fault.access(ptr %ctx, i32 %kind, i32 %site, i64 %address, i32 %lane, i64 %size,
+    i64 %align, i32 %writes) {COLD} {{
   %lp = getelementptr i8, ptr %ctx, i64 {_at("ctx", "launch")}
   %launch = load ptr, ptr %lp
   %dp = getelementptr i8, ptr %ctx, i64 {_at("ctx", "dead")}
@@ -65,6 +73,13 @@ write:
   store i32 %site, ptr %s
   %a = getelementptr i8, ptr %launch, i64 {_at("launch", "fault_address")}
   store i64 %address, ptr %a, align 4
+  %z = getelementptr i8, ptr %launch, i64 {_at("launch", "fault_size")}
+  store i64 %size, ptr %z, align 4
+  %g = getelementptr i8, ptr %launch, i64 {_at("launch", "fault_align")}
+  %narrow = trunc i64 %align to i32
+  store i32 %narrow, ptr %g
+  %v = getelementptr i8, ptr %launch, i64 {_at("launch", "fault_writes")}
+  store i32 %writes, ptr %v
   %from = getelementptr i8, ptr %ctx, i64 {_at("ctx", "cta")}
   %to = getelementptr i8, ptr %launch, i64 {_at("launch", "fault_cta")}
   %cta = load <3 x i32>, ptr %from, align 4
@@ -86,7 +101,8 @@ done:
 def locate(space: str) -> str:
     """``teeny.locate.SPACE``: one lane's access checked; the host address, or 0 after a fault has been reported.
 
-    ``span`` is the whole size in bytes of the access, a power of two or three times one; it must be aligned to it.
+    ``span`` is the whole size in bytes of the access, a power of two, which must divide its address.
+    ``teeny.locate.run.SPACE`` is for accesses of any size, with ``align`` for what must divide their address.
     """
     window = {
         "shared": ("shared", "shared_size"),
@@ -129,15 +145,22 @@ check:
   %base = load i64, ptr %bp
   %sp = getelementptr i8, ptr %ctx, i64 {_at("ctx", window[1])}
   %size = load i64, ptr %sp"""
-    tag = {"shared": 1, "local": LOCAL_ID}.get(space.removesuffix(".store"), 0) << ID_SHIFT
+    writes = int(space.endswith(".store"))
+    tag = {"shared": SHARED_ID, "local": LOCAL_ID}.get(space.removesuffix(".store"), 0) << ID_SHIFT
     return f"""
-define internal i64 @teeny.locate.{space}(ptr %ctx, i64 %address, i64 %span, i32 %site, i32 %lane) {COLD} {{
+define internal i64 @teeny.locate.{space}(ptr %ctx, i64 %address, i64 %span, i32 %site, i32 %lane) alwaysinline {{
+  %host = call i64 @teeny.locate.run.{space}(ptr %ctx, i64 %address, i64 %span, i64 %span, i32 %site, i32 %lane)
+  ret i64 %host
+}}
+
+define internal i64 @teeny.locate.run.{space}(ptr %ctx, i64 %address, i64 %span, i64 %align, i32 %site, i32 %lane)
+    {COLD} {{
 entry:{find}
   %end = add i64 %off, %span
   %wrapped = icmp ult i64 %end, %off
   %past = icmp ugt i64 %end, %size
   %bad = or i1 %wrapped, %past
-  %low = sub i64 %span, 1
+  %low = sub i64 %align, 1
   %rest = and i64 %address, %low
   %odd = icmp ne i64 %rest, 0
   %wrongly = or i1 %bad, %odd
@@ -149,8 +172,9 @@ fault:
 {_peer(space.removesuffix(".store"))}
 wrong:
   %kind = select i1 %bad, i32 {int(FaultKind.ACCESS)}, i32 {int(FaultKind.MISALIGNED)}
-  %full = or i64 %address, {tag}
-  call void @teeny.fault(ptr %ctx, i32 %kind, i32 %site, i64 %full, i32 %lane)
+  %full = add i64 %address, {tag}
+  call void @teeny.fault.access(ptr %ctx, i32 %kind, i32 %site, i64 %full, i32 %lane, i64 %span, i64 %align,
+    i32 {writes})
   ret i64 0
 }}
 """

@@ -28,7 +28,7 @@ from teenycli.errors import Place
 from teenycli.ptx.code import Code, Mem, Op, Operand, Pair, Reg, Register, Special, Symbol, Vec
 from teenycli.ptx.isa import Role
 from teenycli.ptx.layout import layout, layout_size
-from teenycli.ptx.model import Function, Init, Module, Space, SymbolInit, Variable
+from teenycli.ptx.model import Function, Init, Module, Space, SymbolInit, Triple, Variable
 
 #: Bytes of a lane's stack for frames of routines, and of another for ``alloca``.
 STACK_BYTES = 1 << 16
@@ -197,13 +197,15 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where an instruction stands, for messages: PTX line, ``.loc`` as file, line, column, function, text."""
+    """Where an instruction stands, for messages: PTX line, ``.loc`` as file, line, column, function, text; and where
+    that source was inlined, outwards."""
 
     line: int
     column: int
     source: tuple[str, int, int] | None
     function: str
     text: str
+    inlined_at: tuple[tuple[str, int, int], ...] = ()
 
 
 #: Functions without a body that the host stands in for, by the number that ``services`` knows them by.
@@ -367,16 +369,17 @@ class Program:
     # --- sites -----------------------------------------------------------------------------------------------
 
     def site(self, op: Op, code: Code) -> int:
-        source = None
-        if op.loc is not None:
-            files = self.module.files
-            name = code.files.get(op.loc[0]) or files.get(op.loc[0]) or f"file {op.loc[0]}"
-            source = (name, op.loc[1], op.loc[2])
+        def spot(loc: Triple) -> tuple[str, int, int]:
+            file, line, column = loc
+            return code.files.get(file) or self.module.files.get(file) or f"file {file}", line, column
+
+        source = spot(op.loc) if op.loc is not None else None
+        inlined_at = tuple(spot(loc) for loc in op.inlined_at)
         text = spelled(op)
         if op.call is not None:
             callee = op.call.target
             text += f" {callee.name if isinstance(callee, Function) else callee.register.name}"
-        self.sites.append(Site(op.at.line, op.at.column, source, code.function.name, text))
+        self.sites.append(Site(op.at.line, op.at.column, source, code.function.name, text, inlined_at))
         return len(self.sites) - 1
 
 

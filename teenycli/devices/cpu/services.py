@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 
@@ -54,35 +53,27 @@ class Heap:
     def __init__(self, space: AddressSpace) -> None:
         self.space = space
         self.used = 0
-        self.owned: set[int] = set()
-        self.freed: deque[int] = deque()
 
     def allocate(self, size: int, end: int) -> int | None:
         """The id of a new block; None where memory, or ids below ``end``, are exhausted."""
         if not 0 < size <= HEAP_BYTES - self.used:
             return None
-        if self.space.end < end:
-            number = self.space.allocate("malloc", np.zeros(size, np.uint8), 256).number
-        elif self.freed:
-            number = self.freed.popleft()
-            self.space.renew(number, size)
-        else:
+        block = self.space.allocate_block(size, end)
+        if block is None:
             return None
         self.used += size
-        self.owned.add(number)
-        return number
+        return block.number
 
     def free(self, address: int) -> int:
         """Free the block at ``address``; its id."""
         number = address >> ID_SHIFT
         buffer = self.space.buffers.get(number)
-        if buffer is None or number not in self.owned or address & OFFSET_MASK:
+        if buffer is None or not buffer.is_heap or address & OFFSET_MASK:
             raise _FaultError(FaultKind.BAD_FREE, address)
         if buffer.data is None:
             raise _FaultError(FaultKind.DOUBLE_FREE, address)
         self.space.free(buffer)
         self.used -= buffer.nbytes
-        self.freed.append(number)
         return number
 
 
@@ -104,6 +95,10 @@ class Services:
             Service.ASSERT: self._assert,
         }
         self.callback = CALLBACK(self._serve)
+
+    def close(self) -> None:
+        """Let go of the tables of addresses, which are large; the callback and this object hold each other."""
+        self.tables.clear()
 
     def _serve(self, context: int, service: int, thread: int, *args: int) -> int:
         """The result of a call; after a fault its address, with the kind in the context's ``verdict``."""

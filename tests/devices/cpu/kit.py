@@ -78,10 +78,14 @@ class Rig:
             shared,
             cooperative,
         )
-        self.device.launch(kernel, launch, buffers, timeout)
-        for index, value in enumerate(args):
-            if isinstance(value, np.ndarray):
-                value.reshape(-1).view(np.uint8)[:] = self.device.download(buffers[f"arg{index}"])
+        try:
+            self.device.launch(kernel, launch, buffers, timeout)
+            for index, value in enumerate(args):
+                if isinstance(value, np.ndarray):
+                    value.reshape(-1).view(np.uint8)[:] = self.device.download(buffers[f"arg{index}"])
+        finally:
+            for buffer in buffers.values():
+                self.device.free(buffer)
 
 
 def evaluate(lines: str, inputs: Mapping[str, Array], outputs: Mapping[str, str]) -> dict[str, Array]:

@@ -164,3 +164,20 @@ def test_faults_of_copies_and_mbarriers(body: str, id: str) -> None:
     with pytest.raises(TeenyError) as caught:
         kernel(body, np.zeros(256, np.uint32), np.zeros(64, np.uint32), timeout=0.5)
     assert (caught.value.finding.id, caught.value.exit) == (id, Exit.FAILED)
+
+
+def test_addresses_of_mbarriers_in_registers() -> None:
+    """That of a bulk copy is in shared memory; of a store without a space both addresses are generic."""
+    data, out = np.arange(256, dtype=np.uint32), np.zeros(64, np.uint32)
+    kernel(
+        """
+        mov.u32 %r3, stage; mov.u32 %r10, bar; ld.param.u64 %d5, [in]; mov.u64 %d6, bar; cvta.shared.u64 %d6, %d6;
+        mov.u64 %d7, stage; cvta.shared.u64 %d7, %d7; @%p3 mbarrier.init.shared.b64 [%r10], 1; bar.sync 0;
+        @!%p3 bra wait; mbarrier.arrive.expect_tx.shared.b64 %d4, [%r10], 68;
+        cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r3], [%d5], 64, [%r10];
+        st.async.mbarrier::complete_tx::bytes.b32 [%d7+64], 77, [%d6];
+        wait: mbarrier.try_wait.parity.shared.b64 %p1, [%r10], 0; @!%p1 bra wait; ld.shared.u32 %r9, [%r2];
+        """,
+        data, out,
+    )  # fmt: skip
+    np.testing.assert_array_equal(out[:5], [0, 4, 8, 12, 77])

@@ -203,3 +203,14 @@ def test_saturation_relu_tf32_and_packing() -> None:
     np.testing.assert_array_equal(got["p"], packed)
     bytes_ = clamp(i, 0, 255) << 8 | clamp(j, 0, 255)
     np.testing.assert_array_equal(got["q"], (packed << 16 | bytes_) & 0xFFFFFFFF)
+
+
+@pytest.mark.parametrize("rnd", ["rz", "rm", "rp"])
+def test_a_whole_warp_is_rounded_as_native_vectors_are(rnd: str) -> None:
+    """LLVM ends the process where 32 lanes are to be converted to half at once."""
+    a, _ = floats("float32")
+    one = evaluate(f"cvt.{rnd}.f16.f32 %h, %a;", {"a": a}, {"h": "uint16"})
+    warp = ".reg .b32 %m; activemask.b32 %m;"
+    np.testing.assert_array_equal(
+        evaluate(f"{warp} cvt.{rnd}.f16.f32 %h, %a;", {"a": a}, {"h": "uint16"})["h"], one["h"]
+    )

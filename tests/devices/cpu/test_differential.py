@@ -108,11 +108,11 @@ def compare(texts: list[str], warps: bool, seed: int) -> int:
         wanted[cta * threads * OUT : (cta + 1) * threads * OUT] = [None] * (threads * OUT)
     got = out.tolist()
     if any(w is not None and w != g for w, g in zip(wanted, got, strict=True)):
-        pytest.fail(f"{_first_difference(wanted, got, threads)}\n{text}", pytrace=False)
+        pytest.fail(f"{first_difference(wanted, got, threads)}\n{text}", pytrace=False)
     return len(texts) - len(given_up)
 
 
-def _first_difference(wanted: list[int | None], got: list[int], threads: int) -> str:
+def first_difference(wanted: list[int | None], got: list[int], threads: int) -> str:
     at = next(k for k, (w, g) in enumerate(zip(wanted, got, strict=True)) if w is not None and w != g)
     row, offset = divmod(at, OUT)
     for letter, (type, count, base) in programs.FILE.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from teenycli.errors import TeenyError
 from tests.devices.cpu.kit import Array, Rig
 
 pytestmark = pytest.mark.unit
@@ -69,11 +70,12 @@ def test_votes_matches_and_reductions() -> None:
     got = lanes(
         """
         and.b32 %r1, %t, 3; setp.eq.u32 %p1, %r1, 1; vote.sync.ballot.b32 %o0, %p1, -1; vote.sync.any.pred %p2, %p1, -1;
-        vote.sync.all.pred %p3, %p1, -1; vote.sync.uni.pred %p4, %p1, 0x22222222; selp.u32 %o1, 1, 0, %p2;
+        vote.sync.all.pred %p3, %p1, -1; @%p1 vote.sync.uni.pred %p4, %p1, 0x22222222; selp.u32 %o1, 1, 0, %p2;
         @%p3 add.u32 %o1, %o1, 2; @%p4 add.u32 %o1, %o1, 4; match.any.sync.b32 %o2, %r1, -1;
         shr.u32 %r2, %t, 5; match.all.sync.b32 %o3|%p5, %r2, -1; @!%p5 add.u32 %o3, %o3, 1;
         add.u32 %r3, %t, 5; redux.sync.add.u32 %o4, %r3, -1; sub.u32 %r4, 10, %t; redux.sync.min.s32 %o5, %r4, -1;
-        redux.sync.max.u32 %o6, %r4, -1; redux.sync.xor.b32 %o7, %r3, 0x0000ffff; activemask.b32 %o8;
+        redux.sync.max.u32 %o6, %r4, -1; mov.u32 %o7, %laneid; setp.lt.u32 %p7, %o7, 16;
+        @%p7 redux.sync.xor.b32 %o7, %r3, 0x0000ffff; activemask.b32 %o8;
         elect.sync %o9|%p6, -1; @%p6 add.u32 %o9, %o9, 100; mov.u32 %o10, %laneid; mov.u32 %o11, %lanemask_lt;
         mov.u32 %o12, %lanemask_ge; mov.u32 %o13, %warpid;
         """,
@@ -82,7 +84,7 @@ def test_votes_matches_and_reductions() -> None:
     t = np.arange(64)
     full = 2**32 - 1
     np.testing.assert_array_equal(got[0], np.full(64, 0x22222222))
-    np.testing.assert_array_equal(got[1], np.full(64, 1 + 4))
+    np.testing.assert_array_equal(got[1], np.where(t % 4 == 1, 1 + 4, 1))
     np.testing.assert_array_equal(got[2], [0x11111111 << (k & 3) for k in range(64)])
     np.testing.assert_array_equal(got[3], np.full(64, full))
     for w in (0, 1):
@@ -91,7 +93,8 @@ def test_votes_matches_and_reductions() -> None:
         assert (got[4][part] == (mine + 5).sum()).all()
         assert (got[5].view(np.int32)[part] == (10 - mine).min()).all()
         assert (got[6][part] == (10 - mine).astype(np.uint32).max()).all()
-        assert (got[7][part] == np.bitwise_xor.reduce(mine[:16] + 5)).all()
+        assert (got[7][part][:16] == np.bitwise_xor.reduce(mine[:16] + 5)).all()
+        assert (got[7][part][16:] == np.arange(16, 32)).all()
     np.testing.assert_array_equal(got[8], np.full(64, full))
     np.testing.assert_array_equal(got[9], np.where(t % 32 == 0, 100, 0))
     np.testing.assert_array_equal(got[10], t % 32)
@@ -249,3 +252,28 @@ def test_ctas_wait_for_those_before_them() -> None:
 def test_a_barrier_counts_a_last_warp_that_is_not_full_as_whole() -> None:
     got = lanes("bar.sync 3, 64; mov.u32 %o0, 1; barrier.sync 4, 64; add.u32 %o0, %o0, 1;", 1, block=40)
     np.testing.assert_array_equal(got[0], np.full(40, 2))
+
+
+@pytest.mark.parametrize(
+    ("line", "thread"),
+    [
+        ("shfl.sync.idx.b32 %o0, %t, 0, 31, 0xffff;", 16),
+        ("bar.warp.sync 0xfffffffe;", 0),
+        ("@%p1 mov.u32 %r1, 7; vote.sync.any.pred %p2, %p1, %r1;", 35),
+        ("match.any.sync.b32 %o0, %t, %r2;", 1),
+        ("redux.sync.add.u32 %o0, %t, %r1; @%p1 mov.u32 %r1, 0; @%p1 redux.sync.add.u32 %o0, %t, %r1;", 35),
+        ("@!%p1 elect.sync %o0|%p2, 0xffff7fff;", 15),
+    ],
+)
+def test_a_lane_that_its_member_mask_does_not_name(line: str, thread: int) -> None:
+    """The ISA leaves the behaviour undefined; lanes of one warp may have masks of their own."""
+    setup = "mov.u32 %r1, -1; mov.u32 %r2, %laneid; shr.u32 %r2, %r2, 1; shl.b32 %r2, 1, %r2; setp.eq.u32 %p1, %t, 35;"
+    with pytest.raises(TeenyError) as caught:
+        lanes(f"{setup} {line}", 1)
+    assert caught.value.finding.id == "bad-member-mask"
+    assert caught.value.finding.note == f"block (0, 0, 0), thread ({thread}, 0, 0)"
+
+
+def test_a_member_mask_may_name_lanes_that_have_exited_or_never_were() -> None:
+    got = lanes("setp.lt.u32 %p1, %t, 8; @%p1 exit; bar.warp.sync -1; vote.sync.ballot.b32 %o0, 1, -1;", 1, block=40)
+    np.testing.assert_array_equal(got[0], [0] * 8 + [0xFFFFFF00] * 24 + [0xFF] * 8)

@@ -52,11 +52,14 @@ def full_address(x: Lowering, access: Access, mem: Mem) -> Value:
     return x.w.add(base, integer("i64", access.offset)) if access.offset else base
 
 
-def located(x: Lowering, window: str, address: str, span: int, lane: str, *, store: bool = True) -> str:
-    """One lane's host address (an i64), checked; leaves the warp after a fault."""
+def located(
+    x: Lowering, window: str, address: str, span: int | str, lane: str, *, store: bool = True, align: int | None = None
+) -> str:
+    """One lane's host address (an i64), checked; leaves the warp after a fault. ``align`` is ``span`` by default."""
     w = x.w
-    name = require_locate(x.unit, window + (".store" if store else ""))
-    host = w.assign(f"call i64 @{name}(ptr %ctx, i64 {address}, i64 {span}, i32 {x.site()}, i32 {lane})")
+    name = require_locate(x.unit, window + (".store" if store else ""), run=True)
+    given = f"i64 {address}, i64 {span}, i64 {align or span}, i32 {x.site()}, i32 {lane}"
+    host = w.assign(f"call i64 @{name}(ptr %ctx, {given})")
     fine = w.fresh_label("fine")
     w.branch(w.assign(f"icmp ne i64 {host}, 0"), fine, "dead", likely=True)
     w.label(fine)
@@ -189,13 +192,13 @@ def _completed(w: Writer, state: str) -> str:
     return w.assign(f"select i1 {over}, i64 {flipped}, i64 {state}")
 
 
-def _require(x: Lowering, good: str, lane: str, what: str) -> None:
-    """A fault of an mbarrier unless ``good``; ``what`` (an i64) is the count that a message names."""
+def _require(x: Lowering, good: str, lane: str, what: str, kind: FaultKind = FaultKind.MBARRIER) -> None:
+    """A fault, of an mbarrier if not said otherwise, unless ``good``; ``what`` (an i64) is what a message names."""
     w = x.w
     fine, bad = w.fresh_label("fine"), w.fresh_label("bad")
     w.branch(good, fine, bad, likely=True)
     w.label(bad)
-    x.fault(FaultKind.MBARRIER, lane, what)
+    x.fault(kind, lane, what)
     w.label(fine)
 
 
@@ -215,7 +218,8 @@ def _change(
     ``far`` is added to the address.
     """
     w = x.w
-    window = window_of(inst.op.mods.get("space"))
+    # The mbarrier of a bulk copy is in shared memory, whatever spaces it copies between (PTX ISA, "cp.async.bulk").
+    window = "shared" if inst.op.opcode == "cp" and "bulk" in inst.op.mods else window_of(inst.op.mods.get("space"))
     access, at = access_at(x, inst, mem, window, 8, store=True)
 
     def change(lane: str, given: list[str]) -> str:
@@ -323,8 +327,10 @@ def _pending(x: Lowering, inst: Inst) -> None:
 
 
 def _runs(mods: Mods) -> bool:
-    """Copies of a run of bytes between two windows; neither of tiles, nor to many CTAs, nor under a byte mask."""
-    return "bulk" in mods and "dst" in mods and not {"tensor", "multicast", "cp_mask", "prefetch"} & mods.keys()
+    """Copies of a run of bytes between two windows; neither of tiles, nor to many CTAs, under a byte mask, or added."""
+    return (
+        "bulk" in mods and "dst" in mods and not {"tensor", "multicast", "cp_mask", "prefetch", "reduce"} & mods.keys()
+    )
 
 
 @lowers("cp", takes=_runs)
@@ -339,15 +345,14 @@ def _bulk(x: Lowering, inst: Inst) -> None:
     def copy(lane: str, values: list[str]) -> str:
         to, start, count = values
         whole = w.assign(f"icmp eq i64 {w.assign(f'and i64 {count}, 15')}, 0")
-        _require(x, whole, lane, count)
+        _require(x, whole, lane, count, FaultKind.COPY)
         some, done = w.fresh_label("some"), w.fresh_label("copied")
         w.branch(w.assign(f"icmp ne i64 {count}, 0"), some, done)
         w.label(some)
-        last = w.assign(f"sub i64 {count}, 16")
         hosts = []
         for access, address, writes in ((target, to, True), (source, start, False)):
-            hosts.append(w.assign(f"inttoptr i64 {located(x, access.window, address, 16, lane, store=writes)} to ptr"))
-            located(x, access.window, w.assign(f"add i64 {address}, {last}"), 16, lane, store=writes)
+            host = located(x, access.window, address, count, lane, store=writes, align=16)
+            hosts.append(w.assign(f"inttoptr i64 {host} to ptr"))
         w.line(f"call void @llvm.memmove.p0.p0.i64(ptr {hosts[0]}, ptr {hosts[1]}, i64 {count}, i1 false)")
         w.jump(done)
         w.label(done)
@@ -363,7 +368,8 @@ def _store_async(x: Lowering, inst: Inst) -> None:
     given, mods = named_operands(inst), inst.op.mods
     values = [x.read(operand, f"i{8 * TYPE_SIZES[mods['type']]}") for operand in x.elements(given["b"])]
     size = TYPE_SIZES[mods["type"]]
-    access, mem = access_at(x, inst, given["a"], "shared", size, store=True)
+    # Without a space both addresses are generic (PTX ISA, "st.async").
+    access, mem = access_at(x, inst, given["a"], window_of(mods.get("space")), size, store=True)
     access.size, access.count = size, len(values)
     store(x, access, mem, values)
     complete_bytes(x, inst, given["mbar"], integer("i64", size * len(values)))

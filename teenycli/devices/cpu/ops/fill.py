@@ -1,4 +1,4 @@
-"""st.bulk: shared memory set to zero (PTX ISA 9.7.9), eight bytes at a time, each of them checked."""
+"""st.bulk: shared memory set to zero (PTX ISA 9.7.9)."""
 
 from __future__ import annotations
 
@@ -41,28 +41,27 @@ def _helper(unit: Unit, window: str) -> str:
     name = f"teeny.fill.{window}"
     if name in unit.helpers:
         return name
-    locator, g = require_locate(unit, f"{window}.store"), unit.group
+    locator, g = require_locate(unit, f"{window}.store", run=True), unit.group
     unit.declare(f"llvm.cttz.i{g}", f"i{g}", [f"i{g}", "i1"])
     body = f"""
   %first = extractelement <{g} x i64> %addresses, i32 %lane
   %given = extractelement <{g} x i64> %sizes, i32 %lane
   %size = and i64 %given, -8
   %thread = add i32 %lane, %lane0
-  br label %test
-test:
-  %done = phi i64 [ 0, %lanes ], [ %after, %go ]
-  %some = icmp ult i64 %done, %size
-  br i1 %some, label %write, label %next
+  %none = icmp eq i64 %size, 0
+  br i1 %none, label %next, label %write
 write:
-  %address = add i64 %first, %done
-  %host = call i64 @{locator}(ptr %ctx, i64 %address, i64 8, i32 %site, i32 %thread)
+  %host = call i64 @{locator}(ptr %ctx, i64 %first, i64 %size, i64 8, i32 %site, i32 %thread)
   %dead = icmp eq i64 %host, 0
   br i1 %dead, label %out, label %go
 go:
-  %p = inttoptr i64 %host to ptr
+  %done = phi i64 [ 0, %write ], [ %after, %go ]
+  %at = add i64 %host, %done
+  %p = inttoptr i64 %at to ptr
   store i64 0, ptr %p, align 8
   %after = add i64 %done, 8
-  br label %test
+  %more = icmp ult i64 %after, %size
+  br i1 %more, label %go, label %next
 next:
   br label %head"""
     unit.helpers[name] = (

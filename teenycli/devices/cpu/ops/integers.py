@@ -256,16 +256,14 @@ def extract_bits(x: Lowering, a: Value, start: int, length: int, signed: bool) -
 @lowers("div", "rem", takes=_is_int)
 def _div(x: Lowering, inst: Inst) -> None:
     """Division by zero, which the ISA leaves open, gives all ones, as the remainder too, as GPUs do (seen on sm_90)."""
+    w = x.w
     kind, signed = kind_of(inst)
     a, b = sources(x, inst, kind)
-    quotient = divide(x, a, b, signed)
+    result = divide(x, a, b, signed)
     if inst.op.opcode == "rem":
-        w = x.w
         by_zero = w.compare("icmp eq", b, integer(kind, 0))
-        rest = w.select(by_zero, quotient, w.sub(a, w.binary("mul", quotient, b)))
-        x.write(inst.op.operands[0], rest, signed=signed)
-    else:
-        x.write(inst.op.operands[0], quotient, signed=signed)
+        result = w.select(by_zero, result, w.sub(a, w.binary("mul", result, b)))
+    x.write(inst.op.operands[0], result, signed=signed)
 
 
 def divide(x: Lowering, a: Value, b: Value, signed: bool) -> Value:

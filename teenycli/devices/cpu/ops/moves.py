@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from teenycli.devices.cpu.layout import FaultKind
 from teenycli.devices.cpu.lower import Lowering, stored_type
+from teenycli.devices.cpu.native import first_lane
 from teenycli.devices.cpu.ops.compare import raw_or_bits
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import lowers
@@ -60,7 +61,7 @@ def _brkpt(x: Lowering, _: Inst) -> None:
     hit, on = w.fresh_label("hit"), w.fresh_label("on")
     w.branch(w.assign(f"icmp ne i{w.width} {x.bits_of(x.exec)}, 0"), hit, on)
     w.label(hit)
-    x.fault(FaultKind.TRAP)
+    x.fault(FaultKind.TRAP, first_lane(w, x.bits_of(x.exec)))
     w.label(on)
 
 

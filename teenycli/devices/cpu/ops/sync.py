@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ctypes import sizeof
 
+from teenycli.devices.cpu import native
 from teenycli.devices.cpu.layout import CLUSTER_BARRIER, Barrier, FaultKind, FrameHead, offset
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.native import context_at
@@ -37,6 +38,20 @@ def _barrier(x: Lowering, identity: Value) -> str:
     return w.assign(f"getelementptr [{sizeof(Barrier)} x i8], ptr {first}, i64 {number}")
 
 
+def _check_count(x: Lowering, count: Value) -> None:
+    """The number of threads must be a multiple of a warp's (PTX ISA, "bar", "barrier"); else a fault."""
+    w = x.w
+    if not count.text.startswith("%") and int(count.text) % 32 == 0:
+        return
+    bits = x.bits_of(x.exec)
+    good, bad = w.fresh_label("whole"), w.fresh_label("ragged")
+    rest = w.assign(f"and i32 {count.text}, 31")
+    w.branch(w.assign(f"icmp eq i32 {rest}, 0"), good, bad, likely=True)
+    w.label(bad)
+    x.fault(FaultKind.BARRIER, native.first_lane(w, bits), w.assign(f"zext i32 {count.text} to i64"))
+    w.label(good)
+
+
 def _bump(x: Lowering, barrier: str, field: str, by: str) -> None:
     w = x.w
     place = w.assign(f"getelementptr i8, ptr {barrier}, i64 {getattr(Barrier, field).offset}")
@@ -59,6 +74,7 @@ def arrive(x: Lowering, inst: Inst) -> Value:
     if "cluster" in inst.op.mods:
         return integer("i32", CLUSTER_BARRIER)
     identity, count, predicate = _operands(x, inst)
+    _check_count(x, count)
     barrier = _barrier(x, identity)
     _bump(x, barrier, "arrived", population(x, x.exec))
     place = w.assign(f"getelementptr i8, ptr {barrier}, i64 {Barrier.expected.offset}")

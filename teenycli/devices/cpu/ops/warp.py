@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from teenycli.devices.cpu import native
+from teenycli.devices.cpu.layout import FaultKind
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import lowers
@@ -22,7 +24,33 @@ def _members(x: Lowering, inst: Inst) -> Value:
     """The member mask as given, or all active lanes for the old forms without one."""
     if "sync" not in inst.op.mods:
         return integer("i32", -1)
-    return x.read(inst.op.operands[-1], "i32")
+    members = x.read(inst.op.operands[-1], "i32")
+    check_members(x, members)
+    return members
+
+
+def check_members(x: Lowering, members: Value) -> None:
+    """A fault unless each acting lane is a member of its mask (PTX ISA 9.7.13: else the behaviour is undefined).
+
+    A mask may name lanes that have exited: only those that have not are waited for.
+    """
+    w = x.w
+    if members.text == "-1":
+        return
+    acting = Value("i32", x.bits_of(x.exec), True)
+    if members.uniform:
+        named = members
+    else:
+        mine = w.binary("lshr", members, _lane_numbers(x))
+        named = Value("i32", x.bits_of(w.cast("trunc", mine, "i1")), True)
+    strangers = w.both(acting, w.differ(named, integer("i32", -1)))
+    bad, fine = w.fresh_label("strangers"), w.fresh_label("members")
+    w.branch(w.compare("icmp eq", strangers, integer("i32", 0)).text, fine, bad, likely=True)
+    w.label(bad)
+    lane = native.first_lane(w, strangers.text)
+    mask = w.assign(f"extractelement {w.vector('i32')} {w.lanes(members)}, i32 {lane}")
+    x.fault(FaultKind.MEMBER_MASK, lane, w.assign(f"zext i32 {mask} to i64"))
+    w.label(fine)
 
 
 def _permuted(x: Lowering, value: Value, source: Value) -> Value:
@@ -63,6 +91,7 @@ def _fixed_permutation(x: Lowering, value: Value, lanes: list[int]) -> Value:
 @lowers("shfl")
 def _shfl(x: Lowering, inst: Inst) -> None:
     """Each lane reads another's value; a source out of its segment leaves the lane its own (PTX ISA, "shfl.sync")."""
+    _members(x, inst)
     target = inst.op.operands[0]
     value = x.read(inst.op.operands[1], "i32")
     mode = inst.op.mods["mode"]
