@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from teenycli.devices.base import Device
 from teenycli.devices.cpu import build, registry
 from teenycli.ptx import code_of
 from tests.devices.cpu.kit import HEAD, Rig
@@ -86,11 +87,25 @@ def check(seeds_of_each: list[list[int]], warps: bool, seed: int) -> int:
 
 def compare(texts: list[str], warps: bool, seed: int) -> int:
     """Run a module of programs on both; gives how many of them were compared to their end."""
-    text = programs.module(texts, head=HEAD)
-    threads = 64 if warps else 40
+    wanted, got = outcomes(texts, warps, seed)
+    if disagree(wanted, got):
+        text = programs.module(texts, head=HEAD)
+        pytest.fail(f"{first_difference(wanted, got, threads_of(warps))}\n{text}", pytrace=False)
+    size = threads_of(warps) * OUT
+    return sum(any(byte is not None for byte in wanted[k * size : (k + 1) * size]) for k in range(len(texts)))
+
+
+def threads_of(warps: bool) -> int:
+    return 64 if warps else 40
+
+
+def outcomes(texts: list[str], warps: bool, seed: int, head: str = HEAD, device: Device | None = None,
+             ) -> tuple[list[int | None], list[int]]:  # fmt: skip
+    """The bytes that the oracle leaves (None for what is open) and those that a device does, CPU if none is given."""
+    threads = threads_of(warps)
     table = inputs_of(seed)
     out = np.frombuffer(random.Random(seed + 1).randbytes(len(texts) * threads * OUT), np.uint8).copy()
-    rig = Rig(text)
+    rig = Rig(programs.module(texts, head=head), device=device)
     (function,) = rig.module.entries
     memory = Memory()
     inputs = memory.add(table.tolist())
@@ -98,17 +113,19 @@ def compare(texts: list[str], warps: bool, seed: int) -> int:
     given = [inputs.to_bytes(8, "little"), outputs.to_bytes(8, "little")]
     given_up = run(code_of(rig.module, function), memory, Grid(len(texts), threads, given), {})
     rig.run([table, out], grid=(len(texts),), block=(threads,))
-    rig.device.close()
+    if device is None:
+        rig.device.close()
     wanted = memory.regions[outputs >> 32]
     for cta in given_up:
         wanted[cta * threads * OUT : (cta + 1) * threads * OUT] = [None] * (threads * OUT)
-    got = out.tolist()
-    if any(w is not None and w != g for w, g in zip(wanted, got, strict=True)):
-        pytest.fail(f"{_first_difference(wanted, got, threads)}\n{text}", pytrace=False)
-    return len(texts) - len(given_up)
+    return wanted, out.tolist()
 
 
-def _first_difference(wanted: list[int | None], got: list[int], threads: int) -> str:
+def disagree(wanted: list[int | None], got: list[int]) -> bool:
+    return any(w is not None and w != g for w, g in zip(wanted, got, strict=True))
+
+
+def first_difference(wanted: list[int | None], got: list[int], threads: int) -> str:
     at = next(k for k, (w, g) in enumerate(zip(wanted, got, strict=True)) if w is not None and w != g)
     row, offset = divmod(at, OUT)
     for letter, (type, count, base) in programs.FILE.items():
