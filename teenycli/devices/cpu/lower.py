@@ -81,6 +81,7 @@ class Lowering:
         self.raw = raw_cells(flow)
         self.env: dict[Cell, Value] = {}
         self.dirty: set[Cell] = set()
+        self.loaded: set[str] = set()
         self.block = flow.blocks[0]
         self.inst: Inst | None = None
         self.mask = ""
@@ -164,6 +165,7 @@ class Lowering:
                 kind = self.w.type_of(slot.type, slot.uniform)
                 text = self.w.assign(f"load {kind}, ptr {slot.pointer}" + (", align 1" if self.in_frame else ""))
                 known = Value(slot.type, text, slot.uniform, slot.raw)
+                self.loaded.add(text)
             self.env[cell] = known
         return known
 
@@ -184,6 +186,8 @@ class Lowering:
     def _blend(self, condition: Value, new: Value, old: Value) -> Value:
         if new.type != old.type:
             old = self.w.bitcast(old, new.type)
+        if new.text in self.loaded:  # what it was made of, the block that stored it knows
+            self.w.merged.add(new.text)
         return self.w.select(condition, new, old)
 
     def flush(self) -> None:
