@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from teenycli.launch.plan import Address, Argument, Field, Launch, Value
@@ -33,9 +34,10 @@ def pointer(buffer: str | None, offset: int = 0) -> tuple[str, int, Value]:
 def launch(
     args: Sequence[tuple[str, int, Value]], grid: Triple = (1, 1, 1), block: Triple = (1, 1, 1), **rest: Any
 ) -> Launch:
+    ends = list(accumulate(size for _, size, _ in args))
     arguments = tuple(
-        Argument(index, f"a{index}", kind, size, (Field(kind, value),))
-        for index, (kind, size, value) in enumerate(args)
+        Argument(index, f"a{index}", kind, size, (Field(kind, value),), end - size)
+        for index, ((kind, size, value), end) in enumerate(zip(args, ends, strict=True))
     )
     return Launch("op", 0, "k", grid, block, arguments, **rest)
 

@@ -68,6 +68,8 @@ def _to_float(m: Mods) -> Meaning:
 
     def convert(a: int) -> Bits:
         if is_float(atype):
+            if "sat" not in m and decode(FORMATS[atype], a).is_nan:
+                return _nan(m, a)
             x = decode(FORMATS[atype], flush(FORMATS[atype], a) if "ftz" in m and atype == "f32" else a)
         else:
             value = number(atype)(a)
@@ -79,6 +81,21 @@ def _to_float(m: Mods) -> Meaning:
         return flush(form, bits) if "ftz" in m and dtype == "f32" and bits is not None else bits
 
     return convert
+
+
+def _nan(m: Mods, a: int) -> Bits:
+    """A NaN converted. Its payload is open: as GPUs do it, where the conversion is not arithmetic it stays."""
+    dtype, atype, is_plain = m["dtype"], m["atype"], not {"ftz", "relu"} & m.keys() and m.get("rnd", "rn")[-1] != "i"
+    if dtype == "f64":
+        return None
+    if dtype == "f32" and atype == "f64":
+        return a >> 32 & 1 << 31 | 0x7FC00000 | a >> 29 & 0x3FFFFF
+    if dtype in ("f16", "bf16") and atype == "f64":
+        quiet, shift = (0x7E00, 42) if dtype == "f16" else (0x7FC0, 45)
+        return a >> 48 & 1 << 15 | quiet | a >> shift & 0x7FFF - quiet
+    if dtype == "f32" and atype in ("f32", "bf16") and is_plain:
+        return a if atype == "f32" else a << 16
+    return FORMATS[dtype].nan
 
 
 def _to_half(m: Mods, form: Format, a: int) -> Bits:
@@ -227,7 +244,9 @@ def _to_tf32(m: Mods, a: int) -> Bits:
     bits = _modified(m, _TF32, decode(FORMATS["f32"], a), m["rnd"])
     if bits is None:
         return None
-    return 0x7FFFFFFF if bits == _TF32.nan else bits << 13
+    if bits == _TF32.nan:
+        return None if m["rnd"] == "rna" else 0x7FFFE000
+    return bits << 13
 
 
 def _pair(upper: Bits, lower: Bits) -> Bits:

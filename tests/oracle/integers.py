@@ -33,18 +33,21 @@ def _sum_of(m: Mods, sign: int) -> Meaning:
     if "sat" in m:
         return lambda a, b: clamped(value(a) + sign * value(b), type) & mask(bits)
     if "cc" in m:
-        return lambda a, b: (a + sign * b & mask(bits), a + sign * b >> bits & 1)
+        return lambda a, b: _split(a + b if sign > 0 else a + (~b & mask(bits)) + 1, bits)
     return lambda a, b: a + sign * b & mask(bits)
 
 
 def carrying(opcode: str, m: Mods) -> Meaning:
-    """``addc``, ``subc``, ``madc``: the carry flag comes as a last source, and goes as a second result."""
+    """``addc``, ``subc``, ``madc``: the carry flag comes as a last source, and goes as a second result.
+
+    GPUs subtract by adding the complement, so a borrow is the carry's absence.
+    """
     bits = width(m["type"])
-    sign = -1 if opcode == "subc" else 1
     if opcode == "madc":
         product = _product(m)
         return lambda a, b, c, carry: _split(product(a, b) + c + carry, bits)
-    return lambda a, b, carry: _split(a + sign * (b + carry), bits)
+    flip = mask(bits) if opcode == "subc" else 0
+    return lambda a, b, carry: _split(a + (b ^ flip) + carry, bits)
 
 
 def _split(total: int, bits: int) -> tuple[int, int]:
@@ -104,7 +107,7 @@ def _sad(m: Mods) -> Meaning:
 
 
 def quotient(m: Mods) -> Meaning:
-    """Integer ``div``: towards zero; by zero, and past the largest number, it is open."""
+    """Integer ``div``: towards zero. By zero and past the largest number, which the ISA leaves open, as GPUs do it."""
     return lambda a, b: _divided(m, a, b, 0)
 
 
@@ -113,11 +116,11 @@ def _rem(m: Mods) -> Meaning:
     return lambda a, b: _divided(m, a, b, 1)
 
 
-def _divided(m: Mods, a: int, b: int, which: int) -> Bits:
+def _divided(m: Mods, a: int, b: int, which: int) -> int:
     value, bits = number(m["type"]), width(m["type"])
     x, y = value(a), value(b)
-    if y == 0 or (y == -1 and x == -(1 << bits - 1)):
-        return None
+    if y == 0:
+        return mask(bits)
     size = abs(x) // abs(y)
     result = -size if (x < 0) != (y < 0) else size
     return (result if which == 0 else x - y * result) & mask(bits)
@@ -215,12 +218,17 @@ def _brev(m: Mods) -> Meaning:
     return lambda a: int(f"{a:0{bits}b}"[::-1], 2)
 
 
+def _place(a: int, bits: int) -> int:
+    """A position or length. Past 255 it is open: as GPUs do it, 32-bit forms cut it off and 64-bit ones hold it."""
+    return a & 255 if bits == 32 else min(a, 255)
+
+
 @means("bfe")
 def _bfe(m: Mods) -> Meaning:
     bits, is_signed = width(m["type"]), m["type"][0] == "s"
 
     def extract(a: int, b: int, c: int) -> int:
-        start, length = b & 255, c & 255
+        start, length = _place(b, bits), _place(c, bits)
         filled = is_signed and length > 0 and a >> min(start + length - 1, bits - 1) & 1
         result = 0
         for k in range(bits):
@@ -236,7 +244,7 @@ def _bfi(m: Mods) -> Meaning:
     bits = width(m["type"])
 
     def insert(a: int, b: int, c: int, d: int) -> int:
-        start, length = c & 255, d & 255
+        start, length = _place(c, bits), _place(d, bits)
         result = b
         for k in range(length):
             if start + k < bits:

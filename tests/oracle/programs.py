@@ -16,7 +16,8 @@ from functools import cache
 from teenycli.ptx.isa import Form, OperandSpec, Role, constant_fits, forms_of, register_type
 from teenycli.ptx.model import type_width
 
-Supports = Callable[[str, dict[str, str]], bool]
+#: Whether whoever runs the programs has a form with these modifiers.
+Supports = Callable[[Form, dict[str, str]], bool]
 
 #: Bytes of a thread's row of inputs, and of outputs: registers, then room that loads and stores work on.
 ROW, ROOM = 112, 64
@@ -124,8 +125,11 @@ def _store(letter: str, k: int) -> list[str]:
     return [f"st.global.{type} [%out+{at}], %{letter}{k};"]
 
 
-def module(programs: Sequence[str], *, head: str) -> str:
-    """A kernel that runs a program a CTA. Its parameters: inputs, a row a thread; outputs, a row a thread and CTA."""
+def module(programs: Sequence[str], *, head: str, clean: bool = False) -> str:
+    """A kernel that runs a program a CTA. Its parameters: inputs, a row a thread; outputs, a row a thread and CTA.
+
+    ``clean`` zeroes shared and local memory first, as the CPU device and the oracle do and a GPU does not.
+    """
     declared = [f".reg .{type} %{letter}<{count}>;" for letter, (type, count, _) in FILE.items()]
     jumps = [f"setp.eq.u32 %pk, %cta, {k}; @%pk bra START{k};" for k in range(1, len(programs))]
     bodies = [(f"START{k}:\n" if k else "") + text for k, text in enumerate(programs)]
@@ -140,11 +144,19 @@ def module(programs: Sequence[str], *, head: str) -> str:
             f"mul.wide.u32 %in, %i, {ROW}; add.u64 %in, %in, %table; mad.lo.u32 %t, %cta, %n, %i;",
             f"ld.param.u64 %out, [outputs]; mad.wide.u32 %out, %t, {ROW + ROOM}, %out;",
             f"mov.u64 %own, room; mad.wide.u32 %own, %i, {ROOM}, %own;",
+            *(_CLEAN if clean else []),
             *jumps,
             *bodies,
             "}",
         ]
     )
+
+
+_CLEAN = [
+    "mov.u64 %a, mine;",
+    *(f"st.shared.b64 [%own+{at}], 0; st.local.b64 [%a+{at}], 0;" for at in range(0, ROOM, 8)),
+    "st.shared.b64 [sum], 0; bar.sync 0;",
+]
 
 
 # --- instructions ----------------------------------------------------------------------------------------------------
@@ -266,7 +278,7 @@ def _instruction(w: Writer, rng: random.Random, supports: Supports) -> None:
 def instruction(rng: random.Random, form: Form, supports: Supports) -> str | None:
     """An instruction of a form; None where the oracle or the device has none such."""
     mods = modifiers(rng, form)
-    if mods is None or not supports(form.opcode, mods):
+    if mods is None or not supports(form, mods):
         return None
     name = ".".join([form.opcode, *(mods[slot.name] for slot in form.modifiers if slot.name in mods)])
     operands = [operand(rng, form, s, mods) for s in form.operands if s.when is None or s.when in mods]

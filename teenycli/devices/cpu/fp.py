@@ -111,12 +111,23 @@ def widen(w: Writer, type: str, a: Value) -> Value:
     return w.cast("bitcast", w.binary("shl", w.cast("zext", a, "i32"), integer("i32", 16)), "float")
 
 
-def narrow(w: Writer, type: str, a: Value, rnd: str = "rn") -> Value:
-    """A float or double rounded to f16 or bf16 bits; NaN becomes 0x7fff."""
+def narrow(w: Writer, type: str, a: Value, rnd: str = "rn", *, payload: bool = False) -> Value:
+    """A float or double rounded to f16 or bf16 bits; NaN becomes 0x7fff, or keeps a double's sign and upper payload."""
+    nan = _shortened_nan(w, type, a) if payload else integer("i16", _NAN16)
+    unordered = w.compare("fcmp uno", a, a)
     if a.type == "double":
         a = to_odd_float(w, a) if rnd == "rn" else conversion(w, "fptrunc", rnd, a, "float")
     bits = _round_f16(w, a, rnd) if type == "f16" else _round_bf16(w, a, rnd)
-    return w.select(w.compare("fcmp uno", a, a), integer("i16", _NAN16), bits)
+    return w.select(unordered, nan, bits)
+
+
+def _shortened_nan(w: Writer, type: str, a: Value) -> Value:
+    """The quiet half whose sign and payload are the upper ones of a double that is NaN."""
+    bits = w.bitcast(a, "i64")
+    quiet, shift = (0x7E00, 42) if type == "f16" else (0x7FC0, 45)
+    sign = w.both(w.binary("lshr", bits, integer("i64", 48)), integer("i64", 0x8000))
+    payload = w.both(w.binary("lshr", bits, integer("i64", shift)), integer("i64", 0x7FFF - quiet))
+    return w.cast("trunc", w.either(w.either(sign, payload), integer("i64", quiet)), "i16")
 
 
 def _round_f16(w: Writer, a: Value, rnd: str) -> Value:

@@ -81,7 +81,8 @@ class Lowering:
         self.raw = raw_cells(flow)
         self.env: dict[Cell, Value] = {}
         self.dirty: set[Cell] = set()
-        self.loaded: set[str] = set()
+        #: Cells whose slots some block leaves with what and, or, xor made.
+        self.logical: set[Cell] = set()
         self.block = flow.blocks[0]
         self.inst: Inst | None = None
         self.mask = ""
@@ -165,7 +166,8 @@ class Lowering:
                 kind = self.w.type_of(slot.type, slot.uniform)
                 text = self.w.assign(f"load {kind}, ptr {slot.pointer}" + (", align 1" if self.in_frame else ""))
                 known = Value(slot.type, text, slot.uniform, slot.raw)
-                self.loaded.add(text)
+                if cell in self.logical:
+                    self.w.mark_logical(known)
             self.env[cell] = known
         return known
 
@@ -186,8 +188,6 @@ class Lowering:
     def _blend(self, condition: Value, new: Value, old: Value) -> Value:
         if new.type != old.type:
             old = self.w.bitcast(old, new.type)
-        if new.text in self.loaded:  # what it was made of, the block that stored it knows
-            self.w.merged.add(new.text)
         return self.w.select(condition, new, old)
 
     def flush(self) -> None:
@@ -197,6 +197,8 @@ class Lowering:
             if live >> cell.index & 1:
                 slot = self.slots[cell]
                 value = self.w.bitcast(self.env[cell], slot.type)
+                if self.w.is_logical(value):
+                    self.logical.add(cell)
                 kind = self.w.type_of(slot.type, slot.uniform)
                 text = value.text if slot.uniform else self.w.lanes(value)
                 self.w.line(f"store {kind} {text}, ptr {slot.pointer}" + (", align 1" if self.in_frame else ""))

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 #: Bits of the LLVM types in use.
 BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "i128": 128,
         "half": 16, "bfloat": 16, "float": 32, "double": 64}  # fmt: skip
 _SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
+_LOGIC = frozenset({"and", "or", "xor"})
 _FLOAT_OF = {16: "half", 32: "float", 64: "double"}
-
-
-#: Operations whose result may have some bits of one operand and the rest of the other.
-_MERGING = frozenset({"or", "xor", "add"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +116,7 @@ class Writer:
         self.head: list[str] = []
         self._next = 0
         self._splats: dict[tuple[str, str], str] = {}
-        #: Vectors of integers that may have their bits from two others (see ``select``).
-        self.merged: set[str] = set()
+        self._logical: set[str] = set()
         self.current = ""
 
     # --- text ------------------------------------------------------------------------------------------------
@@ -206,8 +202,8 @@ class Writer:
         assert a.type == b.type, (op, a, b)
         uniform, (x, y) = self._texts(a, b)
         text = self.assign(f"{op} {self.type_of(a.type, uniform)} {x}, {y}")
-        if op in _MERGING and not uniform and not is_constant(a) and not is_constant(b):
-            self.merged.add(text)
+        if op in _LOGIC or (op == "add" and {x, y} & self._logical):
+            self._logical.add(text)
         return Value(a.type, text, uniform, a.type == "float")
 
     def unary(self, op: str, a: Value) -> Value:
@@ -229,44 +225,39 @@ class Writer:
             text = self.assign(f"select i1 {condition.text}, {a.type} {a.text}, {b.type} {b.text}")
             return Value(a.type, text, True, a.raw or b.raw)
         kind = self.vector(a.type)
+        if not condition.uniform:
+            a, b = self._apart(a), self._apart(b)
         test = f"i1 {condition.text}" if condition.uniform else f"{self.vector('i1')} {condition.text}"
-        other = self.lanes(b)
-        if self.unit.masked and a.type in ("i32", "i64") and self.merged & {a.text, b.text}:
-            other = self._opaque(other, a.type)
-        text = self.assign(f"select {test}, {kind} {self.lanes(a)}, {kind} {other}")
+        text = self.assign(f"select {test}, {kind} {self.lanes(a)}, {kind} {self.lanes(b)}")
         return Value(a.type, text, False, a.raw or b.raw)
 
-    def _opaque(self, text: str, type: str) -> str:
-        """A vector that LLVM does not see through, at no instruction's cost, in pieces of a register each.
+    def is_logical(self, value: Value) -> bool:
+        """Whether a value comes from ``and``, ``or`` or ``xor``."""
+        return value.text in self._logical
 
-        LLVM 22 makes one instruction of AVX-512 of ``x & C | y & ~C`` chosen by lane over x or y, and mistakes which is
-        which.
+    def mark_logical(self, value: Value) -> None:
+        self._logical.add(value.text)
+
+    def _apart(self, value: Value) -> Value:
+        """A vector that no selection is merged into.
+
+        LLVM 22 gets ``select(mask, a & C | b & ~C, a)`` wrong with AVX-512: of a ``vpternlog`` under a mask, whose
+        constant is a broadcast from memory, it swaps two operands and not the truth table's bits. A fence, which is
+        no instruction, keeps the two apart.
         """
-        count = max(self.width * BITS[type] // 512, 1)
-        lanes = self.width // count
-        kind, whole = f"<{lanes} x {type}>", self.vector(type)
-        pieces = []
-        for k in range(count):
-            piece = text
-            if count > 1:
-                order = ", ".join(f"i32 {k * lanes + i}" for i in range(lanes))
-                piece = self.assign(f"shufflevector {whole} {text}, {whole} poison, <{lanes} x i32> <{order}>")
-            pieces.append(self.assign(f'call {kind} asm "", "=v,0"({kind} {piece})'))
-        while len(pieces) > 1:
-            order = ", ".join(f"i32 {i}" for i in range(2 * lanes))
-            pieces = [
-                self.assign(f"shufflevector {kind} {a}, {kind} {b}, <{2 * lanes} x i32> <{order}>")
-                for a, b in zip(pieces[::2], pieces[1::2], strict=True)
-            ]
-            lanes *= 2
-            kind = f"<{lanes} x {type}>"
-        return pieces[0]
+        bits = BITS[value.type]
+        if not self.unit.masked or value.uniform or bits not in (32, 64) or value.text not in self._logical:
+            return value
+        kind = _FLOAT_OF[bits]
+        given = value if value.type == kind else self.cast("bitcast", value, kind)
+        fenced = replace(self.intrinsic("arithmetic.fence", given), raw=value.raw)
+        return fenced if value.type == kind else self.cast("bitcast", fenced, value.type)
 
     def cast(self, op: str, a: Value, to: str) -> Value:
         """``op`` is ``zext``, ``fptosi``…"""
         text = self.assign(f"{op} {self.type_of(a.type, a.uniform)} {a.text} to {self.type_of(to, a.uniform)}")
-        if op in ("trunc", "bitcast") and a.text in self.merged:
-            self.merged.add(text)
+        if op == "bitcast" and a.text in self._logical:
+            self._logical.add(text)
         return Value(to, text, a.uniform, to == "float" and op != "bitcast")
 
     def bitcast(self, a: Value, to: str) -> Value:

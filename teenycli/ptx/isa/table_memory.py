@@ -162,8 +162,17 @@ def _cvt(modifiers: str, dtype: str, atype: str, operands: str = "d~:dtype, %a~:
     form(f"cvt{modifiers}.dtype.atype {operands}", classes, dtype=dtype, atype=atype, ptx=ptx, sm=sm, suffix=suffix)
 
 
+def _range(type: str) -> tuple[int, int]:
+    bits = int(type[1:])
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if type[0] == "s" else (0, (1 << bits) - 1)
+
+
 _NEAREST = "rni rzi rmi rpi"
-_cvt("{.sat}", INTS, INTS)
+_cvt("", INTS, INTS)
+for to in INTS.split():
+    # Only where a value can lie outside.
+    low, high = _range(to)
+    _cvt(".sat", to, " ".join(of for of in INTS.split() if _range(of)[0] < low or _range(of)[1] > high))
 _cvt(".rnd{.ftz}{.sat}", "f32", INTS)
 _cvt(".rnd{.sat}", "f16 f64", INTS)
 _cvt(".rnd{.ftz}{.sat}", INTS, "f32", rnd=_NEAREST)
@@ -177,22 +186,29 @@ _cvt(".rnd{.sat}", "f16", "f64", sm=13)
 _cvt("{.ftz}{.sat}", "f32", "f16")
 _cvt("{.ftz}{.sat}", "f64", "f32", sm=13)
 _cvt("{.sat}", "f64", "f16", sm=13)
-# The alternate format bf16, and f16 with the modifiers that came with it.
-_cvt(".rnd{.relu}{.satfinite}", "f16 bf16", "f32", rnd="rn rz", ptx=(7, 0), sm=80)
-_cvt(".rnd{.ftz}", "bf16", "f32", ptx=(7, 8), sm=90)
-_cvt(".rnd", "bf16", "u16 u32 u64 s16 s32 s64 f64", ptx=(7, 8), sm=90)
-_cvt(".rnd", "u16 u32 u64 s16 s32 s64", "bf16", rnd=_NEAREST, ptx=(7, 8), sm=90)
-_cvt("{.rnd}", "bf16", "bf16", rnd=_NEAREST, ptx=(7, 8), sm=90)
-_cvt("{.rnd}", "f16 f64", "bf16", ptx=(7, 8), sm=90)
-_cvt("{.rnd}", "bf16", "f16", ptx=(7, 8), sm=90)
-_cvt("{.rnd}{.ftz}", "f32", "bf16", ptx=(7, 1), sm=80)
+# The alternate format bf16, for registers of its own width alone, and f16 with the modifiers that came with it.
+_EXACT = "d:dtype, %a:atype"
+_cvt(".rnd{.relu}", "f16", "f32", rnd="rn rz", ptx=(7, 0), sm=80)
+_cvt(".rnd{.relu}", "bf16", "f32", _EXACT, rnd="rn rz", ptx=(7, 0), sm=80)
+_cvt(".rnd{.relu}.satfinite", "f16", "f32", rnd="rn rz", ptx=(8, 1), sm=80)
+_cvt(".rnd{.relu}.satfinite", "bf16", "f32", _EXACT, rnd="rn rz", ptx=(8, 1), sm=80)
+_cvt(".rnd{.ftz}", "bf16", "f32", _EXACT, ptx=(7, 8), sm=90)
+_cvt(".rnd", "bf16", "u16 u32 u64 s16 s32 s64 f64", _EXACT, ptx=(7, 8), sm=90)
+_cvt(".rnd", "u16 u32 u64 s16 s32 s64", "bf16", _EXACT, rnd=_NEAREST, ptx=(7, 8), sm=90)
+_cvt("{.rnd}", "bf16", "bf16", _EXACT, rnd=_NEAREST, ptx=(7, 8), sm=90)
+_cvt("{.rnd}", "f16 f64", "bf16", _EXACT, ptx=(7, 8), sm=90)
+_cvt("{.rnd}", "bf16", "f16", _EXACT, ptx=(7, 8), sm=90)
+_cvt("{.rnd}{.ftz}", "f32", "bf16", _EXACT, ptx=(7, 1), sm=80)
 # Pairs in one register: a is the upper half.
 _PAIR = "d~:dtype, a:atype, b:atype"
 _RANDOM = "d~:dtype, a:atype, b:atype, $c:bits"
-_cvt(".rnd{.relu}{.satfinite}", "f16x2 bf16x2", "f32", _PAIR, rnd="rn rz", ptx=(7, 0), sm=80)
+_cvt(".rnd{.relu}", "f16x2 bf16x2", "f32", _PAIR, rnd="rn rz", ptx=(7, 0), sm=80)
+_cvt(".rnd{.relu}.satfinite", "f16x2 bf16x2", "f32", _PAIR, rnd="rn rz", ptx=(8, 1), sm=80)
 _cvt(".rnd{.relu}{.satfinite}", "f16x2 bf16x2", "f32", _RANDOM, rnd="rs", ptx=(8, 7), sm=100, suffix="a")
-_cvt(".rnd{.satfinite}", "tf32", "f32", "d:dtype, a:atype", rnd="rna", ptx=(7, 0), sm=80)
-_cvt(".rnd{.relu}{.satfinite}", "tf32", "f32", "d:dtype, a:atype", rnd="rn rz", ptx=(7, 8), sm=90)
+_cvt(".rnd", "tf32", "f32", "d:dtype, a:atype", rnd="rna", ptx=(7, 0), sm=80)
+_cvt(".rnd.satfinite", "tf32", "f32", "d:dtype, a:atype", rnd="rna", ptx=(8, 1), sm=80)
+_cvt(".rnd{.relu}", "tf32", "f32", "d:dtype, a:atype", rnd="rn rz", ptx=(7, 8), sm=90)
+_cvt(".rnd{.relu}.satfinite", "tf32", "f32", "d:dtype, a:atype", rnd="rn rz", ptx=(8, 6), sm=100)
 # sm_90 had these in PTX 7.8 already.
 _cvt(".rnd.satfinite{.relu}", "e4m3x2 e5m2x2", "f32", _PAIR, rnd="rn", ptx=(8, 1), sm=89)
 _cvt(".rnd.satfinite{.relu}", "e4m3x2 e5m2x2", "f16x2", "d:dtype, a:atype", rnd="rn", ptx=(8, 1), sm=89)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from teenycli.devices.base import Device, DeviceBuffer
+from teenycli.devices.base import DeviceBuffer
 from teenycli.devices.cpu import CpuDevice
 from teenycli.launch.plan import Address, Argument, Field, Launch
 from teenycli.ptx import outline
@@ -28,9 +28,9 @@ _TYPES = {
 class Rig:
     """A device with one module loaded."""
 
-    def __init__(self, text: str, *, threads: int = 2, device: Device | None = None, name: str = "test.ptx") -> None:
+    def __init__(self, text: str, *, threads: int = 2, device: CpuDevice | None = None, name: str = "test.ptx") -> None:
         self.module = outline(Source(name, text if ".version" in text else HEAD + text))
-        self.device: Device = device or CpuDevice(threads=threads, cache=False)
+        self.device = device or CpuDevice(threads=threads, cache=False)
 
     def run(
         self,

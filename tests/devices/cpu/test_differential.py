@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from teenycli.devices.base import Device
 from teenycli.devices.cpu import build, registry
 from teenycli.ptx import code_of
+from teenycli.ptx.isa import Form
 from tests.devices.cpu.kit import HEAD, Rig
 from tests.oracle import programs
 from tests.oracle.machine import Grid, run
@@ -79,34 +79,23 @@ def _value(rng: random.Random, size: int) -> int:
     return rng.getrandbits(8 * size)
 
 
+def supports(form: Form, mods: dict[str, str]) -> bool:
+    return registry.supports_mods(form.opcode, mods)
+
+
 def check(seeds_of_each: list[list[int]], warps: bool, seed: int) -> int:
     """Compare random programs."""
-    supports = registry.supports_mods
     texts = [programs.program(f"P{k}", seeds, warps=warps, supports=supports) for k, seeds in enumerate(seeds_of_each)]
     return compare(texts, warps, seed)
 
 
 def compare(texts: list[str], warps: bool, seed: int) -> int:
     """Run a module of programs on both; gives how many of them were compared to their end."""
-    wanted, got = outcomes(texts, warps, seed)
-    if disagree(wanted, got):
-        text = programs.module(texts, head=HEAD)
-        pytest.fail(f"{first_difference(wanted, got, threads_of(warps))}\n{text}", pytrace=False)
-    size = threads_of(warps) * OUT
-    return sum(any(byte is not None for byte in wanted[k * size : (k + 1) * size]) for k in range(len(texts)))
-
-
-def threads_of(warps: bool) -> int:
-    return 64 if warps else 40
-
-
-def outcomes(texts: list[str], warps: bool, seed: int, head: str = HEAD, device: Device | None = None,
-             ) -> tuple[list[int | None], list[int]]:  # fmt: skip
-    """The bytes that the oracle leaves (None for what is open) and those that a device does, CPU if none is given."""
-    threads = threads_of(warps)
+    text = programs.module(texts, head=HEAD)
+    threads = 64 if warps else 40
     table = inputs_of(seed)
     out = np.frombuffer(random.Random(seed + 1).randbytes(len(texts) * threads * OUT), np.uint8).copy()
-    rig = Rig(programs.module(texts, head=head), device=device)
+    rig = Rig(text)
     (function,) = rig.module.entries
     memory = Memory()
     inputs = memory.add(table.tolist())
@@ -114,19 +103,17 @@ def outcomes(texts: list[str], warps: bool, seed: int, head: str = HEAD, device:
     given = [inputs.to_bytes(8, "little"), outputs.to_bytes(8, "little")]
     given_up = run(code_of(rig.module, function), memory, Grid(len(texts), threads, given), {})
     rig.run([table, out], grid=(len(texts),), block=(threads,))
-    if device is None:
-        rig.device.close()
+    rig.device.close()
     wanted = memory.regions[outputs >> 32]
     for cta in given_up:
         wanted[cta * threads * OUT : (cta + 1) * threads * OUT] = [None] * (threads * OUT)
-    return wanted, out.tolist()
+    got = out.tolist()
+    if any(w is not None and w != g for w, g in zip(wanted, got, strict=True)):
+        pytest.fail(f"{_first_difference(wanted, got, threads)}\n{text}", pytrace=False)
+    return len(texts) - len(given_up)
 
 
-def disagree(wanted: list[int | None], got: list[int]) -> bool:
-    return any(w is not None and w != g for w, g in zip(wanted, got, strict=True))
-
-
-def first_difference(wanted: list[int | None], got: list[int], threads: int) -> str:
+def _first_difference(wanted: list[int | None], got: list[int], threads: int) -> str:
     at = next(k for k, (w, g) in enumerate(zip(wanted, got, strict=True)) if w is not None and w != g)
     row, offset = divmod(at, OUT)
     for letter, (type, count, base) in programs.FILE.items():
@@ -188,6 +175,8 @@ def _merges() -> Iterator[str]:
                 yield f"{whole} selp.b{size} %{letter}{k}, %{letter}{k}, %{letter}2, %p0;"
             cut = f"xor.b{size} %{letter}2, %{letter}0, %{letter}1; and.b{size} %{letter}2, %{letter}2, {first};"
             yield f"{cut} @%p0 xor.b{size} %{letter}0, %{letter}2, %{letter}0;"
+    cut = "and.b64 %d2, %d0, 0xff00; and.b64 %d3, %d1, 0xffffffffffff00ff; or.b64 %d2, %d2, %d3; cvt.u32.u64 %r0, %d0;"
+    yield f"{cut} @%p0 cvt.u32.u64 %r0, %d2;"
     yield "@%p0 lop3.b32 %r0, %r0, %r1, 0x80000000, 0xCA;"
     yield "@%p0 lop3.b32 %r1, %r0, %r1, 0x7fffffff, 0xE4;"
     yield "@%p0 bfi.b32 %r0, %r0, %r1, 4, 8;"
@@ -217,9 +206,7 @@ def test_what_random_programs_found(name: str) -> None:
 @pytest.mark.parametrize("opcode", sorted(set(programs.OPCODES)))
 def test_every_form_agrees_with_the_oracle(opcode: str) -> None:
     rng = random.Random(opcode)
-    drawn = [
-        programs.instruction(rng, form, registry.supports_mods) for form in programs.choices(opcode) for _ in range(4)
-    ]
+    drawn = [programs.instruction(rng, form, supports) for form in programs.choices(opcode) for _ in range(4)]
     texts = [programs.complete(f"P{k}", [line]) for k, line in enumerate(filter(None, drawn))]
     assert texts
     compare(texts, True, 3)

@@ -189,14 +189,23 @@ def _low_bits(x: Lowering, kind: str, count: Value) -> Value:
     return x.w.negate(shift(x, "shl", integer(kind, -1), count))
 
 
+def _place(x: Lowering, inst: Inst, first: int, bits: int) -> list[Value]:
+    """Position and length. The ISA leaves values past 255 open: as on GPUs (seen on sm_90) the 32-bit forms take the
+    lowest 8 bits, the 64-bit ones hold them at the end of the register.
+    """
+    given = [x.read(operand, "i32") for operand in inst.op.operands[first : first + 2]]
+    limit = integer("i32", 255)
+    return [x.w.both(value, limit) if bits == 32 else x.w.intrinsic("umin", value, limit) for value in given]
+
+
 @lowers("bfe")
 def _bfe(x: Lowering, inst: Inst) -> None:
     """Bits pos to pos + len - 1, zero- or sign-extended; the sign is that of the last bit within the register."""
     w = x.w
     kind, signed = kind_of(inst)
     a = x.read(inst.op.operands[1], kind)
-    start, length = (w.both(x.read(o, "i32"), integer("i32", 255)) for o in inst.op.operands[2:4])
     bits = a.bits
+    start, length = _place(x, inst, 2, bits)
     shifted = shift(x, "ashr" if signed else "lshr", a, start)
     mask = _low_bits(x, kind, length)
     field = w.both(shifted, mask)
@@ -215,7 +224,7 @@ def _bfi(x: Lowering, inst: Inst) -> None:
     w = x.w
     kind, _ = kind_of(inst)
     a, b = (x.read(o, kind) for o in inst.op.operands[1:3])
-    start, length = (w.both(x.read(o, "i32"), integer("i32", 255)) for o in inst.op.operands[3:5])
+    start, length = _place(x, inst, 3, a.bits)
     mask = shift(x, "shl", _low_bits(x, kind, length), start)
     x.write(inst.op.operands[0], w.either(w.both(shift(x, "shl", a, start), mask), w.both(b, w.negate(mask))))
 

@@ -105,7 +105,11 @@ def _sticky(x: Lowering, a: Value, *, signed: bool) -> Value:
 
 
 def _float_to_float(x: Lowering, a: Value, atype: str, dtype: str, mods: Mods) -> Value:
+    """The ISA leaves a NaN's payload open. As on GPUs (seen on sm_90) it stays where a double is narrowed and where a
+    float32 is only moved or a bf16 only widened; all other conversions give the canonical NaN.
+    """
     w, rnd = x.w, mods.get("rnd", "rn")
+    moved = atype != "f16" and rnd not in _TO_INTEGRAL and not {"ftz", "relu"} & mods.keys()
     if "ftz" in mods and atype == "f32" and dtype == "f32" and a.type == "float":
         a = fp.flush(w, a)
     if rnd in _TO_INTEGRAL:
@@ -113,7 +117,7 @@ def _float_to_float(x: Lowering, a: Value, atype: str, dtype: str, mods: Mods) -
         rnd = "rn"
     a = _modify(x, a, mods)
     if dtype in ("f16", "bf16"):
-        bits = fp.narrow(w, dtype, a, rnd)
+        bits = fp.narrow(w, dtype, a, rnd, payload=atype == "f64")
         if "satfinite" in mods:
             bits = held_finite(w, dtype, bits)
         return bits
@@ -121,7 +125,8 @@ def _float_to_float(x: Lowering, a: Value, atype: str, dtype: str, mods: Mods) -
         return w.cast("fpext", a, "double") if a.type == "float" else a
     if a.type == "double":
         a = fp.conversion(w, "fptrunc", rnd, a, "float")
-    elif a.type == "float":
+        a = Value(a.type, a.text, a.uniform, False)
+    elif not moved:
         a = Value(a.type, a.text, a.uniform, True)
     return fp.flush(w, a) if "ftz" in mods else a
 
@@ -179,7 +184,7 @@ def _cvt_tf32(x: Lowering, inst: Inst) -> None:
         sign = w.both(bits, integer("i32", 0x80000000))
         result = w.select(over, w.either(sign, integer("i32", 0x7F7FE000)), result)
     nan = w.compare("fcmp uno", a, a)
-    x.write(inst.op.operands[0], w.select(nan, integer("i32", 0x7FFFFFFF), result))
+    x.write(inst.op.operands[0], w.select(nan, integer("i32", 0x7FFFE000), result))
 
 
 @lowers("cvt", takes=lambda mods: "pack" in mods)

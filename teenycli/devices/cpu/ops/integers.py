@@ -35,7 +35,7 @@ def _add(x: Lowering, inst: Inst) -> None:
     if "sat" in mods:
         x.write(inst.op.operands[0], sum_held(x.w, op, a, b, signed))
     elif "cc" in mods:
-        _write_with_carry(x, inst, a, b, integer("i1", 0), subtract=op == "sub")
+        _write_with_carry(x, inst, a, b, integer("i1", op == "sub"), subtract=op == "sub")
     else:
         x.write(inst.op.operands[0], x.w.binary(op, a, b))
 
@@ -53,15 +53,20 @@ def _addc(x: Lowering, inst: Inst) -> None:
 
 
 def _write_with_carry(x: Lowering, inst: Inst, a: Value, b: Value, carry: Value, *, subtract: bool) -> None:
-    """``a ± b ± carry``; the carry (or borrow) out goes to CC.CF with ``.cc``."""
+    """``a ± b ± carry``, whose own carry goes to CC.CF with ``.cc``.
+
+    A subtraction is ``a + ~b + carry``, so its borrow is a carry that is missing. The ISA has no chain of both kinds;
+    GPUs have (seen on sm_90).
+    """
     w = x.w
     op = "sub" if subtract else "add"
-    extra = w.cast("zext", carry, a.type) if carry.text != "false" else integer(a.type, 0)
+    taken = w.negate(carry) if subtract else carry
+    extra = w.cast("zext", taken, a.type) if taken.text != "false" else integer(a.type, 0)
     first = w.binary(op, a, b)
     result = w.binary(op, first, extra)
     if "cc" in inst.op.mods:
         if subtract:
-            out = w.either(w.compare("icmp ult", a, b), w.compare("icmp ult", first, extra))
+            out = w.negate(w.either(w.compare("icmp ult", a, b), w.compare("icmp ult", first, extra)))
         else:
             out = w.either(w.compare("icmp ult", first, a), w.compare("icmp ult", result, first))
         x.store(inst.scope.carry, out)
@@ -250,13 +255,14 @@ def extract_bits(x: Lowering, a: Value, start: int, length: int, signed: bool) -
 
 @lowers("div", "rem", takes=_is_int)
 def _div(x: Lowering, inst: Inst) -> None:
-    """Division by zero gives all ones, and the dividend as the remainder, as the hardware does."""
+    """Division by zero, which the ISA leaves open, gives all ones, as the remainder too, as GPUs do (seen on sm_90)."""
     kind, signed = kind_of(inst)
     a, b = sources(x, inst, kind)
     quotient = divide(x, a, b, signed)
     if inst.op.opcode == "rem":
         w = x.w
-        rest = w.sub(a, w.binary("mul", quotient, b))
+        by_zero = w.compare("icmp eq", b, integer(kind, 0))
+        rest = w.select(by_zero, quotient, w.sub(a, w.binary("mul", quotient, b)))
         x.write(inst.op.operands[0], rest, signed=signed)
     else:
         x.write(inst.op.operands[0], quotient, signed=signed)

@@ -1,0 +1,29 @@
+"""Random instructions and programs leave the same bytes on a GPU and on the CPU device."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from teenycli.devices.cuda.device import CudaDevice
+from tests.cuda.differential import Difference, draws, is_known, shrunk, tried
+from tests.oracle import programs
+
+pytestmark = pytest.mark.cuda
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_form(device: CudaDevice, seed: int) -> None:
+    lines = draws(device.gpu.sm, 1, seed)
+    for at in range(0, len(lines), 16):
+        module = [programs.complete(f"P{k}", [line]) for k, line in enumerate(lines[at : at + 16])]
+        found = [f for f in tried(device, module, seed + at) if isinstance(f, Difference) and not is_known(f)]
+        assert not found, found[0]
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_program(device: CudaDevice, seed: int) -> None:
+    rng = random.Random(seed)
+    least = shrunk(device, [rng.getrandbits(40) for _ in range(rng.randrange(1, 24))], seed)
+    assert least is None or is_known(least), least
