@@ -256,7 +256,7 @@ class Writer:
     def cast(self, op: str, a: Value, to: str) -> Value:
         """``op`` is ``zext``, ``fptosi``…"""
         text = self.assign(f"{op} {self.type_of(a.type, a.uniform)} {a.text} to {self.type_of(to, a.uniform)}")
-        if op == "bitcast" and a.text in self._logical:
+        if op in ("bitcast", "trunc") and a.text in self._logical:
             self._logical.add(text)
         return Value(to, text, a.uniform, to == "float" and op != "bitcast")
 

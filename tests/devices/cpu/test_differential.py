@@ -175,8 +175,9 @@ def _merges() -> Iterator[str]:
                 yield f"{whole} selp.b{size} %{letter}{k}, %{letter}{k}, %{letter}2, %p0;"
             cut = f"xor.b{size} %{letter}2, %{letter}0, %{letter}1; and.b{size} %{letter}2, %{letter}2, {first};"
             yield f"{cut} @%p0 xor.b{size} %{letter}0, %{letter}2, %{letter}0;"
-    cut = "and.b64 %d2, %d0, 0xff00; and.b64 %d3, %d1, 0xffffffffffff00ff; or.b64 %d2, %d2, %d3; cvt.u32.u64 %r0, %d0;"
-    yield f"{cut} @%p0 cvt.u32.u64 %r0, %d2;"
+    wide = "cvt.u64.u32 %d0, %r0; cvt.u64.u32 %d1, %r1;"
+    cut = "and.b64 %d2, %d0, 0x80000000; and.b64 %d3, %d1, 0x7fffffff; or.b64 %d3, %d2, %d3;"
+    yield f"{wide} {cut} @%p0 cvt.u32.u64 %r0, %d3;"
     yield "@%p0 lop3.b32 %r0, %r0, %r1, 0x80000000, 0xCA;"
     yield "@%p0 lop3.b32 %r1, %r0, %r1, 0x7fffffff, 0xE4;"
     yield "@%p0 bfi.b32 %r0, %r0, %r1, 4, 8;"
@@ -191,7 +192,10 @@ def _merges() -> Iterator[str]:
 @pytest.mark.parametrize("warps", [False, True])
 def test_bits_merged_under_a_mask(warps: bool, full_lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "FULL_LINES", full_lines)
-    tail = ["vote.sync.any.pred %p2, %p1, -1;"] if warps else []
+    # What is stored after all is no part of one merge.
+    tail = [f"mov.b32 %r{k}, 0; mov.b64 %d{k}, 0;" for k in (2, 3)]
+    if warps:
+        tail.append("vote.sync.any.pred %p2, %p1, -1;")
     texts = [programs.complete(f"P{k}", [text, *tail]) for k, text in enumerate(_merges())]
     assert compare(texts, warps, 7) == len(texts)
 
