@@ -262,7 +262,7 @@ class Writer:
     def cast(self, op: str, a: Value, to: str) -> Value:
         """``op`` is ``zext``, ``fptosi``…"""
         text = self.assign(f"{op} {self.type_of(a.type, a.uniform)} {a.text} to {self.type_of(to, a.uniform)}")
-        if op == "bitcast" and a.text in self._logical:
+        if op in ("bitcast", "trunc") and a.text in self._logical:
             self._logical.add(text)
         if not a.uniform:
             self.made[text] = (op, a, None)

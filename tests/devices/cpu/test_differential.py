@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -159,6 +160,44 @@ FOUND = {
     "redux has the mask of lanes that run": "vote.sync.ballot.b32 %m0, %p0, -1; @%p0 bra P0_A; not.b32 %m0, %m0;"
     "redux.sync.or.b32 %r1, %r5, %m0; match.all.sync.b32 %r2|%p1, %r3, %m0; P0_A:",
 }
+
+
+def _merges() -> Iterator[str]:
+    """Bits of one register and the rest of another's, put where either was in some lanes only."""
+    for size, letter, constant in ((32, "r", 1 << 31), (64, "d", 1 << 63), (32, "r", 0xFF00), (64, "d", 0xFFFFFFFF)):
+        rest = (1 << size) - 1 ^ constant
+        for first, second in ((constant, rest), (rest, constant)):
+            cut = f"and.b{size} %{letter}2, %{letter}0, {first}; and.b{size} %{letter}3, %{letter}1, {second};"
+            for k in (0, 1):
+                yield f"{cut} @%p0 or.b{size} %{letter}{k}, %{letter}2, %{letter}3;"
+                yield f"{cut} @%p0 or.b{size} %{letter}{k}, %{letter}3, %{letter}2;"
+                whole = f"{cut} add.u{size} %{letter}2, %{letter}2, %{letter}3;"
+                yield f"{whole} selp.b{size} %{letter}{k}, %{letter}{k}, %{letter}2, %p0;"
+            cut = f"xor.b{size} %{letter}2, %{letter}0, %{letter}1; and.b{size} %{letter}2, %{letter}2, {first};"
+            yield f"{cut} @%p0 xor.b{size} %{letter}0, %{letter}2, %{letter}0;"
+    wide = "cvt.u64.u32 %d0, %r0; cvt.u64.u32 %d1, %r1;"
+    cut = "and.b64 %d2, %d0, 0x80000000; and.b64 %d3, %d1, 0x7fffffff; or.b64 %d3, %d2, %d3;"
+    yield f"{wide} {cut} @%p0 cvt.u32.u64 %r0, %d3;"
+    yield "@%p0 lop3.b32 %r0, %r0, %r1, 0x80000000, 0xCA;"
+    yield "@%p0 lop3.b32 %r1, %r0, %r1, 0x7fffffff, 0xE4;"
+    yield "@%p0 bfi.b32 %r0, %r0, %r1, 4, 8;"
+    yield "@%p0 bfi.b64 %d0, %d0, %d1, 4, 8;"
+    yield "@%p0 copysign.f32 %f0, %f1, %f0;"
+    yield "@%p0 copysign.f64 %g0, %g1, %g0;"
+    yield "@%p0 copysign.f32 %r0, %r0, %f0;"
+    yield "@%p0 prmt.b32 %r0, %r0, %r1, 0x3254;"
+
+
+@pytest.mark.parametrize("full_lines", [build.FULL_LINES, 0])
+@pytest.mark.parametrize("warps", [False, True])
+def test_bits_merged_under_a_mask(warps: bool, full_lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "FULL_LINES", full_lines)
+    # What is stored after all is no part of one merge.
+    tail = [f"mov.b32 %r{k}, 0; mov.b64 %d{k}, 0;" for k in (2, 3)]
+    if warps:
+        tail.append("vote.sync.any.pred %p2, %p1, -1;")
+    texts = [programs.complete(f"P{k}", [text, *tail]) for k, text in enumerate(_merges())]
+    assert compare(texts, warps, 7) == len(texts)
 
 
 @pytest.mark.parametrize("name", FOUND)

@@ -383,3 +383,28 @@ def test_gross_approximations_of_doubles() -> None:
     assert np.abs(got["p"][normal] * a[normal] - 1).max() < 2**-19
     positive = normal & (a > 0)
     assert np.abs(got["q"][positive] ** 2 * a[positive] - 1).max() < 2**-18
+
+
+def test_gross_approximations_at_the_edges() -> None:
+    """PTX ISA, tables of 9.7.3.14 and 9.7.3.17; the lower word is not looked at, and subnormal numbers are zero."""
+    words = np.array([0xFFF00000, 0x80000001, 0x80000000, 0, 0x00000001, 0x7FF00000, 0xFFF80001, 0x7FF00001, 0x3FF00000,
+                      0x7FE00000, 0x40100000, 0xBFF00000], np.uint64)  # fmt: skip
+    nan, infinity, minus = 0x7FFFFFFF, 0x7FF00000, 0xFFF00000
+    inverse = [1 << 31, minus, minus, infinity, infinity, 0, nan, nan, 0x3FF00000, 0, 0x3FD00000, 0xBFF00000]
+    root = [nan, minus, minus, infinity, infinity, 0, nan, nan, 0x3FF00000, None, 0x3FE00000, nan]
+    for low in (0, 0x12345678):
+        a = (words << np.uint64(32) | np.uint64(low)).view(float)
+        lines = "rcp.approx.ftz.f64 %p, %a; rsqrt.approx.ftz.f64 %q, %a;"
+        got = evaluate(lines, {"a": a}, dict.fromkeys("pq", "float64"))
+        assert got["p"].view(np.uint64).tolist() == [word << 32 for word in inverse]
+        bits = got["q"].view(np.uint64).tolist()
+        assert all(w is None or b == w << 32 for b, w in zip(bits, root, strict=True)), bits
+
+
+def test_the_slow_root_of_doubles_keeps_all_bits() -> None:
+    a = np.array([2.0, 3.0, 1e-310, 5e-324, 0.0, -0.0, np.inf, -1.0])
+    got = evaluate("rsqrt.approx.f64 %p, %a;", {"a": a}, {"p": "float64"})["p"]
+    with np.errstate(all="ignore"):
+        wanted = 1 / np.sqrt(a)
+    np.testing.assert_allclose(got, wanted, rtol=1e-15)
+    assert np.signbit(got[5])

@@ -142,6 +142,23 @@ def test_places_in_a_cluster_and_addresses_of_its_other_blocks() -> None:
     rig.device.close()
 
 
+def test_the_window_of_the_block_is_not_that_of_the_cluster() -> None:
+    out = np.zeros(2, np.uint32)
+    text = """
+    .visible .entry k(.param .u64 out) { .reg .b64 %a, %b, %o; .reg .b32 %r, %s, %x; .reg .pred %p; .shared .b32 box;
+    mov.u32 %r, %cluster_ctarank; xor.b32 %s, %r, 1; mov.u64 %a, box; cvta.shared.u64 %a, %a; mapa.u64 %b, %a, %s;
+    mov.u32 %x, 0; isspacep.shared %p, %a; @%p or.b32 %x, %x, 1; isspacep.shared::cta %p, %a; @%p or.b32 %x, %x, 2;
+    isspacep.shared::cluster %p, %a; @%p or.b32 %x, %x, 4; isspacep.shared %p, %b; @%p or.b32 %x, %x, 8;
+    isspacep.shared::cta %p, %b; @%p or.b32 %x, %x, 16; isspacep.shared::cluster %p, %b; @%p or.b32 %x, %x, 32;
+    mapa.u64 %b, %b, %r; isspacep.shared::cta %p, %b; @%p or.b32 %x, %x, 64;
+    ld.param.u64 %o, [out]; mad.wide.u32 %o, %r, 4, %o; st.global.u32 [%o], %x; ret; }
+    """
+    rig = Rig(text)
+    rig.run([out], grid=(2,), block=(1,), cluster=(2, 1, 1))
+    rig.device.close()
+    assert out.tolist() == [1 | 2 | 4 | 32 | 64] * 2
+
+
 def test_stores_to_another_block_complete_its_mbarrier() -> None:
     text = """
     .visible .entry ring(.param .u64 out) {

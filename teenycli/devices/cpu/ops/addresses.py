@@ -38,7 +38,14 @@ def _isspacep(x: Lowering, inst: Inst) -> None:
     number = w.binary("lshr", address, integer("i64", ID_SHIFT))
     space = space_of(inst.op.mods)
     if space in _WINDOW_IDS:
-        result = w.compare("icmp eq", number, integer("i64", _WINDOW_IDS[space]))
+        window = number
+        if space == "shared" and "shared::cluster" not in inst.op.mods.values():
+            # That of another CTA of the cluster has a rank (PTX ISA 9.7.9, isspacep: ``.shared`` is ``::cta``).
+            window = w.binary("lshr", address, integer("i64", RANK_SHIFT))
+            number = integer("i64", SHARED_ID << ID_SHIFT - RANK_SHIFT)
+        else:
+            number = integer("i64", _WINDOW_IDS[space])
+        result = w.compare("icmp eq", window, number)
     else:
         constants = [k for k, v in x.program.variables.items() if v.space is Space.CONST]
         in_const = integer("i1", 0)

@@ -234,32 +234,49 @@ def _div(x: Lowering, inst: Inst) -> None:
     finish(x, inst, result)
 
 
-@lowers("rcp", takes=_SINGLE)
+def _is_gross(mods: Mods) -> bool:
+    return mods.get("type") == "f64" and "ftz" in mods
+
+
+@lowers("rcp", takes=lambda mods: _SINGLE(mods) and not _is_gross(mods))
 def _rcp(x: Lowering, inst: Inst) -> None:
     kind = float_type(inst.op.mods["type"])
     (a,) = arguments(x, inst, kind)
-    _finish_root(x, inst, fp.arithmetic(x.w, "fdiv", _rounding(inst.op.mods), fp.one(kind), a))
+    finish(x, inst, fp.arithmetic(x.w, "fdiv", _rounding(inst.op.mods), fp.one(kind), a))
 
 
 @lowers("sqrt", takes=_SINGLE)
 def _sqrt(x: Lowering, inst: Inst) -> None:
     (a,) = arguments(x, inst, float_type(inst.op.mods["type"]))
-    _finish_root(x, inst, fp.arithmetic(x.w, "sqrt", _rounding(inst.op.mods), a))
+    finish(x, inst, fp.arithmetic(x.w, "sqrt", _rounding(inst.op.mods), a))
 
 
-@lowers("rsqrt", takes=_SINGLE)
+@lowers("rsqrt", takes=lambda mods: _SINGLE(mods) and not _is_gross(mods))
 def _rsqrt(x: Lowering, inst: Inst) -> None:
     kind = float_type(inst.op.mods["type"])
     (a,) = arguments(x, inst, kind)
-    _finish_root(x, inst, x.w.binary("fdiv", fp.one(kind), x.w.intrinsic("sqrt", a)))
+    finish(x, inst, x.w.binary("fdiv", fp.one(kind), x.w.intrinsic("sqrt", a)))
 
 
-def _finish_root(x: Lowering, inst: Inst, value: Value) -> None:
-    """``.approx.ftz.f64`` gives the upper half of a double; its lower half is zero."""
-    if value.type == "double" and "approx" in inst.op.mods:
-        bits = x.w.both(x.w.bitcast(value, "i64"), integer("i64", ~0xFFFFFFFF))
-        value = x.w.bitcast(bits, "double")
-    finish(x, inst, value)
+@lowers("rcp", "rsqrt", takes=_is_gross)
+def _gross(x: Lowering, inst: Inst) -> None:
+    """``.approx.ftz.f64`` reads and gives the upper word of a double only (PTX ISA 9.7.3.14 and 9.7.3.17)."""
+    w = x.w
+    a = _upper_word(x, x.read(inst.op.operands[1], "double"))
+    if inst.op.opcode == "rsqrt":
+        a = w.intrinsic("sqrt", a)
+    x.write(inst.op.operands[0], _upper_word(x, w.binary("fdiv", fp.one("double"), a)))
+
+
+def _upper_word(x: Lowering, a: Value) -> Value:
+    """A double without its lower word, flushed; any NaN is 0x7fffffff00000000."""
+    w, infinity = x.w, integer("i64", 0x7FF0000000000000)
+    bits = w.both(w.bitcast(a, "i64"), integer("i64", ~0xFFFFFFFF))
+    small = w.compare("icmp eq", w.both(bits, infinity), integer("i64", 0))
+    kept = w.select(small, w.both(bits, integer("i64", 1 << 63)), bits)
+    word = w.bitcast(bits, "double")
+    kept = w.select(w.compare("fcmp uno", word, word), integer("i64", 0x7FFFFFFF00000000), kept)
+    return w.bitcast(kept, "double")
 
 
 # --- approximations --------------------------------------------------------------------------------------------------
