@@ -423,8 +423,9 @@ class Control:
         w.branch(w.assign(f"icmp eq i32 {fewer}, 0"), yields, on, likely=False)
         w.label(yields)
         w.line(f"store i32 {SPIN_ROUNDS}, ptr %spinp")
-        if block.looks is not None:
-            self._set_head("site", str(block.looks.site))
+        stands = block.looks or block.last
+        if stands is not None:
+            self._set_head("site", str(stands.site))
         self._park(w.assign(f"load {self.mask_type}, ptr %maskp"), target.index)
         w.line(f"store i32 {target.index}, ptr %lowp")
         w.jump("giveway")

@@ -143,11 +143,6 @@ def _describe(kind: FaultKind, record: Launch, site: Site, scene: Scene) -> tupl
     return "trap", f"'{site.text}' ended the kernel", None
 
 
-def warps_of(waits: Sequence[tuple[int, int]], width: int) -> list[tuple[int, int]]:
-    """Sites and the warps of 32 threads that wait there, from those and vectors of ``width`` threads, each once."""
-    return list(dict.fromkeys((site, vector * width // WARP) for site, vector in waits))
-
-
 def _waiting(scene: Scene) -> str:
     """Which warps wait where: ``warps 0 to 3 at 'bar.sync' in line 12``."""
     at: dict[int, list[int]] = {}

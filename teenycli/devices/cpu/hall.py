@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from teenycli.devices.cpu.faults import Region
+from teenycli.devices.cpu.faults import WARP, Region
 from teenycli.devices.cpu.kernel import Image
 from teenycli.devices.cpu.layout import (
     CLUSTER_BARRIER,
@@ -37,8 +37,6 @@ from teenycli.ptx.model import Module
 
 #: Bytes that the resident CTAs of one thread may take, and how many they may be.
 RESIDENT_BYTES, RESIDENT_CTAS = 512 << 20, 2048
-#: Threads of a warp.
-WARP = 32
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -86,6 +84,8 @@ class Hall:
         outcome = self._function(ctypes.addressof(self.record), ctypes.addressof(room.context))
         if outcome == Outcome.STOPPED and room.context.dead and self.record.fault_kind == FaultKind.DEADLOCK:
             self.waits = self.waits or room.waits(self.record.warps, self.kernel.image)
+        elif outcome == Outcome.STOPPED and not room.context.dead:
+            self._claim(room, FaultKind.STOPPED)
         return int(outcome)
 
     def room(self) -> Room:
@@ -158,14 +158,19 @@ class Hall:
 
     def _deadlock(self, room: Room) -> None:
         """Write down that the warps of a cluster wait for each other."""
+        self._claim(room, FaultKind.DEADLOCK)
+
+    def _claim(self, room: Room, kind: FaultKind) -> None:
+        """Write down that a CTA's warps are where they are, unless there is a fault already."""
         record = self.record
+        waits = room.waits(record.warps, self.kernel.image)
         with self._lock:
-            if record.claimed:
+            if record.claimed or not waits:
                 return
             record.claimed = 1
-            self.waits = room.waits(record.warps, self.kernel.image)
-            record.fault_kind = FaultKind.DEADLOCK
-            record.fault_site, warp = self.waits[-1]
+            self.waits = waits
+            record.fault_kind = kind
+            record.fault_site, warp = waits[-1]
             record.fault_cta = room.context.cta
             record.fault_thread = warp * WARP
             record.stop = 1

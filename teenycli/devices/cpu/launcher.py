@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from teenycli.devices.cpu.faults import Scene, fault_error, warps_of, window_regions
+from teenycli.devices.cpu.faults import Scene, fault_error, window_regions
 from teenycli.devices.cpu.hall import CpuKernel, Hall
 from teenycli.devices.cpu.kernel import Image
 from teenycli.devices.cpu.layout import FaultKind, Launch
@@ -108,7 +108,7 @@ class Runner:
         source = kernel.module.source
         scene = Scene(
             kernel.entry, source.name, source.text.splitlines(), launch.block, image.sites, regions, self.space,
-            hall.services.assertions, warps_of(hall.waits, image.width),
+            hall.services.assertions, hall.waits,
         )  # fmt: skip
         if record.claimed and not (record.fault_kind == FaultKind.NONE):
             raise fault_error(record, scene)

@@ -99,7 +99,7 @@ class Writer:
             space = self.mods.get({"d": "dst", "a": "src"}.get(spec.name, ""), space)
         base = "%a" if spec.name == "a" else "%b"
         if spec.name == "mbar":
-            if self.form.opcode != "st" or space:
+            if self.form.opcode not in _ASYNC or space:
                 return "[%own+56]"
             self.before.append("cvta.shared.u64 %fn, %own;")
             return "[%fn+56]"
@@ -109,10 +109,10 @@ class Writer:
                 self.before.append(f"cvta.shared.u64 {base}, {base};")
             return f"[{base}+56]"
         named = space.split("::")[0]
-        is_async = "async" in self.mods and self.form.opcode in ("st", "red")
+        is_async = "async" in self.mods and self.form.opcode in _ASYNC
         if named == "shared" or (is_async and "completion" in self.mods) or ("bulk" in self.mods and not named):
             self.before.append(f"mov.b64 {base}, %own;")
-            if not named and self.form.opcode == "st":
+            if not named and self.form.opcode in _ASYNC:
                 self.before.append(f"cvta.shared.u64 {base}, {base};")
         elif named == "param" and self.form.opcode == "st":
             return "[handed]"
@@ -213,6 +213,8 @@ def program(form: Form, mods: Mods, name: str) -> list[str]:
 
 # --- what the oracle has ---------------------------------------------------------------------------------------------
 
+#: Instructions that tell an mbarrier when they are done, with generic addresses where they name no space.
+_ASYNC = ("st", "red", "clusterlaunchcontrol")
 _VIDEO = re.compile(r"v(add|sub|absdiff|min|max|shl|shr|set|mad|avrg)[24]?")
 _WHOLE = {"ld", "ldu", "st", "atom", "red", "shfl", "vote", "match", "redux", "activemask", "bar", "barrier", "addc",
           "subc", "madc", "mov", "bra", "brx", "exit", "ret"}  # fmt: skip

@@ -334,8 +334,8 @@ TOGETHER = [
     Planted("an endless loop of one lane", "setp.ne.u32 %p1, %t, 50; @%p1 bra done;\nagain: add.u32 %r3, %r3, 1;\nbra again; //!\ndone:",
             "timeout", "stopped by the time-out", None, timeout=0.4),
     Planted("an mbarrier that never completes", "setp.eq.u32 %p1, %t, 0; @%p1 mbarrier.init.shared.b64 [bar], 129; bar.sync 0;\n"
-            "mbarrier.arrive.shared.b64 %d1, [bar];\nwait: mbarrier.try_wait.shared.b64 %p2, [bar], %d1;\n@!%p2 bra wait; //!",
-            "timeout", "stopped by the time-out", None, timeout=0.4),
+            "mbarrier.arrive.shared.b64 %d1, [bar];\nwait: mbarrier.try_wait.shared.b64 %p2, [bar], %d1; //!\n@!%p2 bra wait;",
+            "deadlock", "warps 0 to 3 at 'mbarrier.try_wait.shared.b64' in line 21", None),
 ]  # fmt: skip
 
 COMPILED = [

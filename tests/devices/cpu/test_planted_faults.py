@@ -45,7 +45,7 @@ def test_a_planted_fault_is_named(planted: Planted, good: Rig) -> None:
     assert finding.id == planted.id
     kernel = planted.text if planted.is_cuda else "faulty"
     assert finding.message.startswith(f"kernel '{kernel}'")
-    assert planted.says in finding.message or (planted.id == "timeout" and "did not end within" in finding.message)
+    assert planted.says in finding.message
     check_place(planted, finding)
     out = np.zeros(128, np.uint32)
     good.run([np.arange(128, dtype=np.uint32), out, 128], grid=(4,), block=(32,))
@@ -81,8 +81,6 @@ def test_there_are_as_many_as_we_say() -> None:
 def check_place(planted: Planted, finding: Finding) -> None:
     """The finding names the line of the PTX and of the source, block, thread and function."""
     where, note = finding.where, finding.note
-    if where is None and planted.id == "timeout":
-        return  # every thread had given way when the time was up
     assert where is not None
     assert note is not None
     lines = planted.module.splitlines()
