@@ -155,11 +155,27 @@ def _order(nodes: Iterable[Block], start: Block, out: list[Block], loops: list[t
             if len(part) > 1 or head in head.targets:
                 members = set(part)
                 loops.append((head, members))
+                latches = [block for block in part if head in block.targets]
+                if len(latches) > 1:
+                    _join(latches, head, [blocks for _, blocks in loops if head in blocks])
                 rest = members - {head}
                 if rest:
                     entry = next((t for t in head.targets if t in rest), part[1])
                     pending.append((rest, entry))
         work.extend(reversed(pending))
+
+
+def _join(latches: list[Block], head: Block, around: list[set[Block]]) -> None:
+    """Lead all ways back to the head of a loop through one block, which then comes last.
+
+    There lanes that go round again wait for those that are still within, as threads of a warp do on a GPU; else they
+    would come to an instruction of the whole warp one by one. ``around`` are the loops that this one belongs to.
+    """
+    latch = Block(kind="jump", last=latches[0].last, targets=[head])
+    for block in latches:
+        block.targets = [latch if target is head else target for target in block.targets]
+    for blocks in around:
+        blocks.add(latch)
 
 
 def _components(inside: set[Block], start: Block) -> list[list[Block]]:

@@ -329,6 +329,9 @@ TOGETHER = [
             "barrier.arrive 1, %r3; //!\ndone:", "bad-barrier", "is for 80 threads, no multiple of 32", (32, 0, 0)),
     Planted("a barrier that a warp does not come to", "setp.lt.u32 %p1, %t, 96; @%p1 bra done;\nbar.sync 3, 128; //!\ndone:",
             "deadlock", "warp 3 at 'bar.sync' in line 20", None),
+    Planted("a barrier for more threads than there are", "bar.sync 1, 160; //!", "deadlock", "warps 0 to 3 at 'bar.sync'", None),
+    Planted("a barrier that half a warp misses", "setp.lt.u32 %p1, %t, 112; @%p1 bra done;\nbarrier.sync 3, 128; bra end; //!\n"
+            "done: barrier.sync 4, 128;\nend:", "deadlock", "warp 3 at 'barrier.sync' in line 20", None),
     Planted("a flag that nobody sets", "wait: ld.acquire.gpu.global.u32 %r3, [%in];\nsetp.eq.u32 %p1, %r3, 0;\n@%p1 bra wait; //!",
             "timeout", "stopped by the time-out", None, None, (4,), timeout=0.4),
     Planted("an endless loop of one lane", "setp.ne.u32 %p1, %t, 50; @%p1 bra done;\nagain: add.u32 %r3, %r3, 1;\nbra again; //!\ndone:",

@@ -277,3 +277,23 @@ def test_a_lane_that_its_member_mask_does_not_name(line: str, thread: int) -> No
 def test_a_member_mask_may_name_lanes_that_have_exited_or_never_were() -> None:
     got = lanes("setp.lt.u32 %p1, %t, 8; @%p1 exit; bar.warp.sync -1; vote.sync.ballot.b32 %o0, 1, -1;", 1, block=40)
     np.testing.assert_array_equal(got[0], [0] * 8 + [0xFFFFFF00] * 24 + [0xFF] * 8)
+
+
+@pytest.mark.parametrize("block", [32, 64])
+def test_lanes_meet_in_each_round_of_a_loop_with_several_ways_back(block: int) -> None:
+    """Odd lanes go back at once; the next round's vote waits for the even ones."""
+    result = lanes(
+        """
+        mov.u32 %r1, 0; mov.u32 %r2, 0; and.b32 %r3, %t, 1; and.b32 %r8, %t, 3;
+        head: vote.sync.ballot.b32 %r4, 1, -1; setp.eq.s32 %p2, %r4, -1; @%p2 add.u32 %o0, %o0, 1;
+        shfl.sync.idx.b32 %r5, %r1, 0, 31, -1; add.u32 %o1, %o1, %r5;
+        add.u32 %r1, %r1, 1; setp.ge.u32 %p1, %r1, 6; @%p1 bra end;
+        add.u32 %r6, %r3, %r1; and.b32 %r6, %r6, 1; setp.eq.u32 %p3, %r6, 1; @%p3 bra head;
+        add.u32 %o2, %o2, 1; setp.eq.u32 %p3, %r8, 2; @%p3 bra head;
+        add.u32 %o2, %o2, 10; bra head;
+        """, 3, block=block,
+    )  # fmt: skip
+    np.testing.assert_array_equal(result[0], 6)
+    np.testing.assert_array_equal(result[1], 15)
+    even = [sum((t + k) % 2 == 0 for k in range(1, 6)) for t in range(block)]
+    np.testing.assert_array_equal(result[2], [n * (1 if t % 4 == 2 else 11) for t, n in enumerate(even)])
