@@ -250,8 +250,7 @@ out:
 def _release(frame_size: int, width: int, *, clusters: bool) -> str:
     """``teeny.release``: after a pass, release the lanes of complete barriers.
 
-    A barrier with no count wants all lanes of the CTA that live. A count is in whole warps, of which the last may have
-    fewer threads; one past them all is never reached.
+    A barrier with no count wants all lanes of the CTA that live; a count is in whole warps.
     """
     cluster = (
         "call i32 @teeny.release.cluster(ptr %ctx, i32 %warps, i1 %single, i32 %ran)" if clusters else "or i32 %ran, 0"
@@ -263,9 +262,6 @@ entry:
   %frames = load ptr, ptr %fp
   %lp = getelementptr i8, ptr %ctx, i64 {context_at("launch")}
   %launch = load ptr, ptr %lp
-  %thp = getelementptr i8, ptr %launch, i64 {launch_at("threads")}
-  %threads = load i32, ptr %thp
-  %padded = add i32 %threads, 31
   br label %count
 count:
   %w = phi i32 [ 0, %entry ], [ %next, %counted ]
@@ -317,12 +313,7 @@ barrier:
   %ep = getelementptr i8, ptr %bar, i64 {Barrier.expected.offset}
   %given = load i32, ptr %ep
   %all = icmp eq i32 %given, 0
-  %round = and i32 %padded, -32
-  %possible = icmp ule i32 %given, %round
-  %fewer = icmp ult i32 %given, %threads
-  %held = select i1 %fewer, i32 %given, i32 %threads
-  %asked = select i1 %possible, i32 %held, i32 -1
-  %want = select i1 %all, i32 %alivenext, i32 %asked
+  %want = select i1 %all, i32 %alivenext, i32 %given
   %some = icmp ne i32 %arrived, 0
   %enough = icmp uge i32 %arrived, %want
   %complete = and i1 %some, %enough

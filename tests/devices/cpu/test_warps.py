@@ -279,6 +279,18 @@ def test_a_member_mask_may_name_lanes_that_have_exited_or_never_were() -> None:
     np.testing.assert_array_equal(got[0], [0] * 8 + [0xFFFFFF00] * 24 + [0xFF] * 8)
 
 
+@pytest.mark.parametrize(
+    ("block", "first", "count"), [(100, 64, 64), (100, 0, 128), (36, 32, 32), (96, 32, 64), (64, 0, 128)]
+)
+def test_a_count_is_in_whole_warps_also_where_the_last_is_not(block: int, first: int, count: int) -> None:
+    """Threads from ``first`` on meet at a barrier of their own; 128 of 64 with each arriving twice."""
+    twice = f"bar.arrive 2, {count};" if count > block + 31 else ""
+    result = lanes(
+        f"setp.lt.u32 %p1, %t, {first}; @%p1 bra end; {twice} bar.sync 2, {count}; mov.u32 %o0, 7;", 1, block=block
+    )
+    np.testing.assert_array_equal(result[0], [0 if t < first else 7 for t in range(block)])
+
+
 @pytest.mark.parametrize("block", [32, 64])
 def test_lanes_meet_in_each_round_of_a_loop_with_several_ways_back(block: int) -> None:
     """Odd lanes go back at once; the next round's vote waits for the even ones."""

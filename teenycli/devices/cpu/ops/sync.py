@@ -68,6 +68,21 @@ def population(x: Lowering, mask: Value) -> str:
     return count if w.width == 32 else w.assign(f"zext i{w.width} {count} to i32")
 
 
+def _in_whole_warps(x: Lowering, lanes: str) -> str:
+    """Lanes that arrive at a barrier with a count: with the CTA's last thread come those that its warp lacks."""
+    w = x.w
+    threads = x.field("launch", "threads", "i32")
+    last = w.assign(f"sub i32 {w.assign(f'sub i32 {threads}, 1')}, %t0")
+    here = w.assign(f"icmp ult i32 {last}, {w.width}")
+    lane = w.assign(f"select i1 {here}, i32 {last}, i32 0")
+    bits = x.bits_of(x.exec)
+    wide = bits if w.width == 32 else w.assign(f"zext i{w.width} {bits} to i32")
+    active = w.assign(f"trunc i32 {w.assign(f'lshr i32 {wide}, {lane}')} to i1")
+    lacking = w.assign(f"and i32 {w.assign(f'sub i32 0, {threads}')}, 31")
+    more = w.assign(f"select i1 {w.assign(f'and i1 {here}, {active}')}, i32 {lacking}, i32 0")
+    return w.assign(f"add i32 {lanes}, {more}")
+
+
 def arrive(x: Lowering, inst: Inst) -> Value:
     """Count the active lanes in at a barrier, that of the cluster apart, which they have reached; its number."""
     w = x.w
@@ -76,7 +91,8 @@ def arrive(x: Lowering, inst: Inst) -> Value:
     identity, count, predicate = _operands(x, inst)
     _check_count(x, count)
     barrier = _barrier(x, identity)
-    _bump(x, barrier, "arrived", population(x, x.exec))
+    lanes = population(x, x.exec)
+    _bump(x, barrier, "arrived", lanes if count.text == "0" else _in_whole_warps(x, lanes))
     place = w.assign(f"getelementptr i8, ptr {barrier}, i64 {Barrier.expected.offset}")
     w.line(f"store i32 {count.text}, ptr {place}, align 4")
     if predicate is not None:
