@@ -6,13 +6,17 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$p && break; done)
 BIN   := $(VENV)/bin
 
-.PHONY: demo test slow lint types bench ptx corpus docs floors clean
+.PHONY: demo test random slow lint types bench ptx corpus docs floors clean
 
 demo: $(VENV)/.run
 	$(BIN)/teeny run softmax_triton
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto
+
+# Random programs on the CPU device and on an oracle; TEENY_PROGRAMS=20000 makes about so many new ones.
+random: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto -m random tests/devices/cpu/test_differential.py
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m slow

@@ -1,7 +1,8 @@
 """Random programs on the CPU device and on the oracle: both must leave the same bytes.
 
-A module is one kernel of several programs, a CTA each. ``TEENY_PROGRAMS=20000`` runs about so many new ones instead of
-the fixed few; a failing module is shrunk by hypothesis and its PTX text is in the message.
+A module is one kernel of several programs, a CTA each. ``make random`` runs some 2,400 programs, always the same;
+``TEENY_PROGRAMS=20000 make random`` about so many new ones. A failing module is shrunk by hypothesis and its PTX text is
+in the message.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ pytestmark = pytest.mark.device
 
 Bytes = npt.NDArray[np.uint8]
 OUT = programs.ROW + programs.ROOM
-#: Programs of the gate, and programs in a module at most.
-QUICK, TOGETHER = 300, 6
+#: Programs of a share, shares, and programs in a module at most. The first share is among the quick tests.
+SHARE, SHARES, TOGETHER = 300, 8, 6
 WANTED = int(os.environ.get("TEENY_PROGRAMS", "0"))
 
 #: Bits at which integers and floats of each width go wrong; the rest of the inputs is random.
@@ -133,13 +134,14 @@ SEEDS = st.lists(st.integers(0, 2**40), min_size=1, max_size=24)
 MODULES = st.lists(SEEDS, min_size=1, max_size=TOGETHER)
 
 
+@pytest.mark.parametrize("share", [0, *(pytest.param(k, marks=pytest.mark.random) for k in range(1, SHARES))])
 @settings(
-    max_examples=max(1, (WANTED or QUICK) // 3), deadline=None, derandomize=not WANTED, database=None,
+    max_examples=max(1, (WANTED // (SHARES - 1) or SHARE) // 3), deadline=None, derandomize=not WANTED, database=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 @given(modules=MODULES, warps=st.booleans(), seed=st.integers(0, 1000))
-def test_random_programs_agree_with_the_oracle(modules: list[list[int]], warps: bool, seed: int) -> None:
-    check(modules, warps, seed)
+def test_random_programs_agree_with_the_oracle(share: int, modules: list[list[int]], warps: bool, seed: int) -> None:
+    check([[statement ^ share << 40 for statement in program] for program in modules], warps, seed)
 
 
 #: What random programs found, each as small as it shrank.
