@@ -82,9 +82,7 @@ class Hall:
     def _turn(self, room: Room) -> int:
         """Let a CTA run, or have the next; an ``Outcome``."""
         outcome = self._function(ctypes.addressof(self.record), ctypes.addressof(room.context))
-        if outcome == Outcome.STOPPED and room.context.dead and self.record.fault_kind == FaultKind.DEADLOCK:
-            self.waits = self.waits or room.waits(self.record.warps, self.kernel.image)
-        elif outcome == Outcome.STOPPED and not room.context.dead:
+        if outcome == Outcome.STOPPED and not room.context.dead:
             self._claim(room, FaultKind.STOPPED)
         return int(outcome)
 
@@ -102,6 +100,9 @@ class Hall:
         most = min(RESIDENT_CTAS, max(2, RESIDENT_BYTES // rooms[0].size))
         while rooms:
             outcome = self._turn(rooms[0])
+            if outcome in (Outcome.WAITING, Outcome.STALLED):
+                self._claim(rooms[0], FaultKind.DEADLOCK)
+                return
             if outcome == Outcome.STOPPED:
                 return
             if outcome == Outcome.FINISHED:
@@ -152,13 +153,9 @@ class Hall:
                 for room in left:
                     room.context.cluster_open = 1
             elif all(outcome == Outcome.STALLED for _, outcome in outcomes):
-                self._deadlock(next(room for room in left if not room.is_at_cluster_barrier))
+                self._claim(next(room for room in left if not room.is_at_cluster_barrier), FaultKind.DEADLOCK)
                 return False
         return True
-
-    def _deadlock(self, room: Room) -> None:
-        """Write down that the warps of a cluster wait for each other."""
-        self._claim(room, FaultKind.DEADLOCK)
 
     def _claim(self, room: Room, kind: FaultKind) -> None:
         """Write down that a CTA's warps are where they are, unless there is a fault already."""
