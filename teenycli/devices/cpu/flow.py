@@ -228,11 +228,15 @@ def _loop(head: Block, members: set[Block]) -> Loop:
 
 
 def _mark_spins(flow: Flow) -> None:
-    """Find back edges of loops that look at memory others write: there a warp gives way now and then."""
+    """Find back edges of loops that go by what others may write: there a warp gives way now and then."""
     for loop in flow.loops:
         inside = [block for block in flow.blocks if loop.blocks >> block.index & 1]
         steps = [step for block in inside for step in block.steps]
-        if any(isinstance(step, Inst) and _watches(step) for step in steps):
+        sleeps = any(isinstance(step, Inst) and step.op.opcode == "nanosleep" for step in steps)
+        decide = _deciding(inside)
+        if any(
+            isinstance(step, Inst) and _watches(step, sleeps) and decide & set(cells_written(step)) for step in steps
+        ):
             looks = next((step for step in steps if isinstance(step, Inst) and _looks(step)), None)
             written = sum({1 << cell.index for step in steps for cell in cells_written(step)})
             if written & flow.live_in[loop.first] or not all(_only_looks(step) for step in steps):
@@ -246,12 +250,24 @@ def _looks(inst: Inst) -> bool:
     return inst.op.opcode == "mbarrier" and bool({"test_wait", "try_wait"} & inst.op.mods.keys())
 
 
-def _watches(inst: Inst) -> bool:
-    """Whether an instruction may see what another thread has just written."""
-    mods = inst.op.mods
-    if inst.op.opcode in ("atom", "nanosleep"):
-        return True
-    return _looks(inst) or (inst.op.opcode == "ld" and mods.get("sem") in ("volatile", "relaxed", "acquire"))
+def _deciding(inside: list[Block]) -> set[Cell]:
+    """Cells of a loop that the way through it depends on."""
+    found = {cell for block in inside if block.kind in ("branch", "switch") for cell in _condition(block)}
+    steps = [step for block in inside for step in block.steps]
+    size = -1
+    while size != len(found):
+        size = len(found)
+        for step in steps:
+            if not found.isdisjoint(cells_written(step)):
+                found.update(cells_read(step))
+    return found
+
+
+def _watches(inst: Inst, sleeps: bool) -> bool:
+    """Whether an instruction may see what another thread has just written; any load may, in a loop that ``sleeps``."""
+    if inst.op.opcode == "ld":
+        return sleeps or inst.op.mods.get("sem") in ("volatile", "relaxed", "acquire")
+    return inst.op.opcode == "atom" or _looks(inst)
 
 
 #: What a loop may do each time round and, with nothing carried from one round to the next, be where it was.
@@ -265,6 +281,13 @@ def _only_looks(step: Step) -> bool:
     if step.op.opcode == "mov":
         return not any(specials_in(operand) for operand in step.op.operands)
     return step.op.opcode in _IDLE or _looks(step)
+
+
+def _condition(block: Block) -> list[Cell]:
+    """What a block's branch, switch or indirect call goes by."""
+    inst = block.last
+    assert inst is not None
+    return [inst.scope.cell(inst.guard)] if block.kind == "branch" else cells_read(inst)  # type: ignore[arg-type]
 
 
 # --- liveness ----------------------------------------------------------------------------------------------------
@@ -364,8 +387,7 @@ class _Uniformity:
         inst = block.last
         if inst is None:  # a return: lanes may have come from different calls
             return True
-        reads = cells_read(inst) if block.kind != "branch" else [inst.scope.cell(inst.guard)]  # type: ignore[arg-type]
-        return any(not self.flow.is_uniform(cell) for cell in reads)
+        return any(not self.flow.is_uniform(cell) for cell in _condition(block))
 
     def _step(self, step: Step, block: Block) -> bool:
         flow = self.flow

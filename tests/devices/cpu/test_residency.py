@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from teenycli.devices.cpu.hall import CpuKernel
 from teenycli.errors import Finding, TeenyError
 from teenycli.exits import Exit
 from tests.devices.cpu.kit import Array, Rig
@@ -241,6 +242,22 @@ def test_a_flag_may_be_looked_at_in_any_way(look: str) -> None:
     rig = Rig(text)
     rig.run([flag], grid=(40,), block=(1,))
     assert flag[0] == 40
+    rig.device.close()
+
+
+@pytest.mark.parametrize(("body", "spins"), [
+    ("atom.global.add.u32 %r3, [%d1], 1; add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 9; @%p1 bra loop;", False),
+    ("ld.volatile.global.u32 %r3, [%d1]; add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 9; @%p1 bra loop;", False),
+    ("atom.global.add.u32 %r3, [%d1], 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra loop;", True),
+    ("atom.global.cas.b32 %r3, [%d1], 0, 1; setp.ne.u32 %p2, %r3, 0; @%p2 bra next; mov.u32 %r4, 1;"
+     "next: setp.eq.u32 %p1, %r4, 0; @%p1 bra loop;", True),
+])  # fmt: skip
+def test_a_loop_gives_way_where_its_course_depends_on_others(body: str, spins: bool) -> None:
+    rig = Rig(f""".visible .entry k(.param .u64 flag) {{ .reg .b64 %d<3>; .reg .b32 %r<9>; .reg .pred %p<4>;
+    ld.param.u64 %d1, [flag]; mov.u32 %r4, 0; loop: {body} ret; }}""")
+    kernel = rig.device.load(rig.module, "k")
+    assert isinstance(kernel, CpuKernel)
+    assert kernel.image.spins is spins
     rig.device.close()
 
 
