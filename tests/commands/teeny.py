@@ -46,7 +46,9 @@ def samples() -> dict[str, dict[str, Any]]:
     """The ops of the repository's manifest as plain data, their PTX as absolute paths."""
     ops: dict[str, dict[str, Any]] = tomllib.loads((ROOT / "ops.toml").read_text("utf-8"))["op"]
     for op in ops.values():
-        op["ptx"] = str(ROOT / op["ptx"])
+        for table in (op, op.get("backward", {})):
+            if "ptx" in table:
+                table["ptx"] = str(ROOT / table["ptx"])
     return ops
 
 
