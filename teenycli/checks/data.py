@@ -5,7 +5,7 @@ May import ``checks.subject``, ``tensors``, and what they may.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding, TeenyError
@@ -14,11 +14,12 @@ from teenycli.errors import Finding, TeenyError
 _MISFITS = frozenset({"byte-count", "array-shape", "value-out-of-range"})
 
 
-def initial_data(subject: Subject) -> Iterator[Finding]:
+def initial_data(subjects: Sequence[Subject]) -> Iterator[Finding]:
     """Each ``init`` that names a file holds product(shape) elements that the dtype can hold.
 
     Raises TeenyError when the file cannot be read at all.
     """
+    subject = subjects[0]
     files = [b for b in subject.plan.buffers if isinstance(b.init, str) and _may_be_file(b.init)]
     if not files:
         return  # and numpy stays out

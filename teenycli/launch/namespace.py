@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -124,18 +125,33 @@ class Namespace:
         self._waiting: list[str] = []
         for role, key, buffer in spec.buffers():
             groups[role].append(self._view(key, buffer))
-        values: dict[str, Any] = {"i": 0, "null": NULL}
+        values: dict[str, Any] = {"null": NULL}
         values |= {f"{role}s": tuple(views) for role, views in groups.items()}
         if len(groups["output"]) == 1:
             values["output"] = groups["output"][0]
         # The user's names come last: labels on the command line may be any word.
         values |= {**spec.consts, **scalars, **dims, **self.views}
-        unset = frozenset(spec.dims) - dims.keys()
-        self._evaluator = Evaluator(_LANGUAGE, _Names(values, unset), self._explain)
+        self._unset = frozenset(spec.dims) - dims.keys()
+        self._set(values)
+
+    def _set(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+        self._evaluator = Evaluator(_LANGUAGE, _Names(values, self._unset), self._explain)
+
+    def at(self, index: int) -> Namespace:
+        """The same names, and ``i`` as the launch index ``index``: what arguments, grid and shared memory see.
+
+        Shapes are the same in every launch, and do not see it.
+        """
+        names = copy(self)
+        names._set({"i": index, **self._values})
+        return names
 
     def _explain(self, name: str, near: str | None) -> str:
         if name in _FORWARD_ONLY:
             return "only the arguments of backward have it"
+        if name == "i":
+            return "the launch index is known in args, grid and shared"
         if name == "output":
             return f"the op has {len(self.spec.results)} outputs: write outputs[k], or their names"
         return near or f"a dim gets its value in the op's dims, in a case, or with --dim {name}=INT"

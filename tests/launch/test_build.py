@@ -256,7 +256,7 @@ def test_a_dim_without_a_value_names_where_it_is_used() -> None:
     ("keys", "where"),
     [
         ({"tensormaps": {"d": {"of": "x"}}}, "tensormaps"),
-        ({"launches": 2}, "launches"), ({"checkpoint": "model.safetensors"}, "checkpoint"),
+        ({"checkpoint": "model.safetensors"}, "checkpoint"),
         ({"output": {"name": "y", "shape": [8], "row_elems": 7}}, "output.row_elems"),
         ({"outputs": [{"name": "y", "shape": [8], "row_stride": 8}]}, "outputs[0].row_stride"),
     ],
@@ -267,5 +267,44 @@ def test_keys_whose_work_comes_later_are_refused(keys: dict[str, Any], where: st
     assert finding.message.startswith("not supported yet: ")
 
 
-def test_one_launch_may_be_said() -> None:
-    assert len(plan(op(launches="N - 1", dims={"N": 2})).launches) == 1
+# --- several launches ---------------------------------------------------------------------------------------------
+
+CAT = {
+    "dims": {"B": 2, "W": 4},
+    "inputs": [{"name": name, "shape": ["B", c, "W"]} for name, c in (("a", 3), ("b", 1), ("c", 5))],
+    "output": {"name": "y", "shape": ["B", "sum(x.shape[1] for x in inputs)", "W"]},
+    "args": ["ptr inputs[i]", "ptr y", "i32 sum(inputs[k].shape[1] for k in range(i)) * W"],
+    "grid": ["B * inputs[i].shape[1]"],
+    "shared": "4 * i",
+    "launches": "len(inputs)",
+}
+
+
+def test_each_launch_has_its_own_arguments_grid_and_shared_memory() -> None:
+    made = plan(op(**CAT), module(entry("k", param("u64"), param("u64"), param("u32"))))
+    assert made.buffer("y").shape == (2, 9, 4)
+    assert [launch.index for launch in made.launches] == [0, 1, 2]
+    assert [launch.grid[0] for launch in made.launches] == [6, 2, 10]
+    assert [launch.shared for launch in made.launches] == [0, 4, 8]
+    values = [[argument.fields[0].value for argument in launch.args] for launch in made.launches]
+    assert values == [[Address(x), Address("y"), 4 * before] for x, before in (("a", 0), ("b", 3), ("c", 4))]
+
+
+@pytest.mark.parametrize("count", [0, -1, 1001])
+def test_a_count_of_launches_that_is_none(count: int) -> None:
+    finding = error(op(launches=count))
+    assert (finding.id, str(finding.where)) == ("bad-value", "ops.toml: op.k.launches")
+
+
+@pytest.mark.parametrize("key", ["block", "cluster", "launches", "output"])
+def test_the_launch_index_is_none_of_what_all_launches_share(key: str) -> None:
+    value = {"output": {"name": "y", "shape": ["i + 1"]}}.get(key, ["i + 1"] if key != "launches" else "i + 1")
+    finding = error(op(**{key: value}))
+    assert (finding.id, finding.hint) == ("unknown-name", "the launch index is known in args, grid and shared")
+
+
+def test_each_launch_has_scratch_of_its_own() -> None:
+    spec = op(args=["ptr null", "i32 1"], grid=["i + 1"], launches=3)
+    made = plan(spec, module(TRITON_ENTRY, text=META % (100, 0)))
+    assert [(b.name, b.nbytes) for b in made.buffers] == [(f"global scratch {k}", 100 * (k + 1)) for k in range(3)]
+    assert [launch.args[2].fields[0].value for launch in made.launches] == [Address(b.name) for b in made.buffers]
