@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from teenycli.checks.arguments import argument_count, argument_kind, argument_width, parameter_bytes
 from teenycli.checks.coverage import not_looked_at
-from teenycli.checks.data import initial_data
+from teenycli.checks.data import initial_data, row_strides
 from teenycli.checks.direction import buffer_direction, with_directions
 from teenycli.checks.geometry import block_directives, block_limits, cluster_shape, grid_limits, shared_memory
 from teenycli.checks.subject import Subject, subjects_of
@@ -28,11 +28,11 @@ _BUFFERS: tuple[PlanRule, ...] = (buffer_direction,)
 _GEOMETRY: tuple[Rule, ...] = (
     parameter_bytes, block_directives, block_limits, grid_limits, cluster_shape, shared_memory,
 )  # fmt: skip
-_DATA: tuple[PlanRule, ...] = (initial_data, not_looked_at)
+_DATA: tuple[PlanRule, ...] = (row_strides, initial_data, not_looked_at)
 RULES = (*_ARGUMENTS, *_BUFFERS, *_GEOMETRY, *_DATA)
 
 #: Ids of the findings without which no launch can be laid out: ``--no-check`` does not skip these.
-LAYOUT_IDS = frozenset({"argument-count", "argument-width"})
+LAYOUT_IDS = frozenset({"argument-count", "argument-width", "row-stride"})
 
 
 def check(plan: Plan, module: Module, spec: OpSpec) -> list[Finding]:

@@ -42,7 +42,22 @@ def initial_data(subjects: Sequence[Subject]) -> Iterator[Finding]:
                 f"'{buffer.name}': {error.finding.message}",
                 where=subject.key(buffer.source),
                 hint=error.finding.hint,
-                note=f"the buffer is {buffer.dtype}[{shape}], {buffer.nbytes:,} bytes",
+                note=f"the buffer is {buffer.dtype}[{shape}], {buffer.size * buffer.dtype.size:,} bytes",
+            )
+
+
+def row_strides(subjects: Sequence[Subject]) -> Iterator[Finding]:
+    """No row of a buffer begins before the one before it ends."""
+    subject = subjects[0]
+    for buffer in subject.plan.buffers:
+        elems, stride = buffer.row_elems, buffer.row_stride
+        if elems is not None and stride is not None and stride < elems:
+            yield Finding(
+                "row-stride",
+                f"the rows of '{buffer.name}' have {elems:,} elements, and begin {stride:,} apart: each would "
+                "overwrite the end of the one before it",
+                where=subject.key(f"{buffer.source}.row_stride"),
+                hint=f"a row stride is at least {elems:,}: align({elems:,}, n) rounds it up to a multiple of n",
             )
 
 

@@ -99,11 +99,8 @@ def _check_supported(spec: OpSpec) -> None:
     used = ["tensormaps"] if spec.tensormaps else []
     used += ["checkpoint"] if spec.checkpoint is not None else []
     used += [f"args[{k}]" for k, arg in enumerate(spec.args) if arg.kind == "tensormap"]
-    for role, key, output in spec.buffers():
-        rows = ("row_elems", "row_stride") if role == "output" else ()
-        used += [f"{key}.{row}" for row in rows if getattr(output, row) is not None]
     for key in used:
-        what = "tensormap arguments" if key.startswith("args") else key.rpartition(".")[2]
+        what = "tensormap arguments" if key.startswith("args") else key
         raise TeenyError("unsupported-key", f"not supported yet: {what}", where=spec.origin.place(key))
 
 
@@ -121,9 +118,10 @@ def _buffers(names: Namespace) -> list[Buffer]:
             continue
         in_place = outputs.get(buffer.name)
         init = buffer.init if in_place is None or in_place.init is None else in_place.init
+        elems, stride = view.rows if role == "output" else (None, None)
         made = Buffer(
             buffer.name, view.dtype, view.shape, role, init, in_place.name if in_place else None, BUFFER_ALIGN,
-            spec.origin.name(key),
+            spec.origin.name(key), elems, stride,
         )  # fmt: skip
         check_size(made, spec.origin.place(f"{key}.shape"))
         buffers.append(made)

@@ -33,10 +33,17 @@ _FORWARD_ONLY = ("grad_output", "grad_inputs", "grad_params")
 class BufferView:
     """A buffer in an expression: ``x.shape[k]``, ``x.size``, ``x.row_stride``, ``x.itemsize``, ``x + n``."""
 
-    def __init__(self, name: str, dtype: DType, shape: Callable[[], tuple[int, ...]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        dtype: DType,
+        shape: Callable[[], tuple[int, ...]],
+        rows: Callable[[BufferView], tuple[int, int]] | None = None,
+    ) -> None:
         self.name = name
         self.dtype = dtype
         self._shape = shape
+        self._rows = rows
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -47,9 +54,19 @@ class BufferView:
         return math.prod(self.shape)
 
     @property
-    def row_stride(self) -> int:
-        """Elements from one row to the next: the last dimension."""
+    def last(self) -> int:
+        """The last dimension, 1 where there is none."""
         return self.shape[-1] if self.shape else 1
+
+    @cached_property
+    def rows(self) -> tuple[int, int]:
+        """Elements of a row, and elements from one row to the next."""
+        return (self.last, self.last) if self._rows is None else self._rows(self)
+
+    @property
+    def row_stride(self) -> int:
+        """Elements from one row to the next: the last dimension, unless the output says otherwise."""
+        return self.rows[1]
 
     @property
     def itemsize(self) -> int:
@@ -161,9 +178,25 @@ class Namespace:
             self.views[buffer.name] = self.views[buffer.inout]
         else:
             shape, dtype = buffer.shape or (), buffer.dtype or self.spec.dtype
-            view = BufferView(buffer.name, dtype, lambda: self._shape(buffer.name, shape, f"{key}.shape"))
+            rows = (lambda view: self._rows(view, buffer, key)) if isinstance(buffer, OutputSpec) else None
+            view = BufferView(buffer.name, dtype, lambda: self._shape(buffer.name, shape, f"{key}.shape"), rows)
             self.views[buffer.name] = view
         return self.views[buffer.name]
+
+    def _rows(self, view: BufferView, output: OutputSpec, key: str) -> tuple[int, int]:
+        """Raises TeenyError ``bad-value`` for rows that do not make up the output, or a stride that is not positive."""
+        elems, stride = view.last, None
+        if output.row_elems is not None:
+            elems = self.integer(output.row_elems, f"{key}.row_elems")
+            if elems < 1 or view.size % elems:
+                message = f"rows of {elems:,} elements do not make up the {view.size:,} elements of '{view.name}'"
+                raise TeenyError("bad-value", message, where=self.spec.origin.place(f"{key}.row_elems"))
+        if output.row_stride is not None:
+            stride = self.integer(output.row_stride, f"{key}.row_stride")
+            if stride < 1:
+                message = f"a row stride of {stride:,} elements: it must be positive"
+                raise TeenyError("bad-value", message, where=self.spec.origin.place(f"{key}.row_stride"))
+        return elems, elems if stride is None else stride
 
     def _shape(self, name: str, shape: Sequence[Expression], key: str) -> tuple[int, ...]:
         if name in self._waiting or len(self._waiting) >= _CHAIN_LIMIT:

@@ -25,3 +25,13 @@ def cat(**keys: Any) -> Op:
         "reference": "concatenate((a, b, c), 1)", "cases": [{"B": 1, "W": 1}],
         **keys,
     })  # fmt: skip
+
+
+def twice(**output: Any) -> Op:
+    """Rows that lie apart; what is between them is written too."""
+    return op(
+        "twice", inputs=[{"name": "x", "shape": ["R", "C"]}],
+        output={"name": "y", "shape": ["R", "C"], "row_stride": "align(C, 4)", **output},
+        args=["ptr x", "ptr y", "i32 C", "i32 y.row_stride", "i32 1"], grid=["R"],
+        dims={"R": 3, "C": 5}, reference="2 * x",
+    )  # fmt: skip

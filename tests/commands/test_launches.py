@@ -1,12 +1,13 @@
-"""Several launches of one op, from the manifest to the table."""
+"""Several launches of one op, and rows that lie apart, from the manifest to the table."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.commands.ops import cat
+from tests.commands.ops import cat, twice
 from tests.commands.teeny import Teeny, manifest
 
 pytestmark = pytest.mark.device
@@ -64,3 +65,33 @@ def test_launches_that_leave_some_of_the_output_out(teeny: Teeny, tmp_path: Path
     assert "70 of 126 elements of 'y'" in done.err
     ignored = {**without, "ignore": {"output-not-covered": "the rest is for another op"}}
     assert teeny("run", "cat", "-m", manifest(tmp_path, cat=ignored), *CPU).code == 0
+
+
+class TestRows:
+    def test_what_comes_back_is_tight(self, teeny: Teeny, tmp_path: Path) -> None:
+        path = manifest(tmp_path, twice=twice())
+        done = teeny("run", "twice", "-m", path, "--save", "y=y.npy", "--input", "x=arange", "--json", *CPU)
+        assert done.code == 0, done.err
+        assert (done.json["compare"][0]["ok"], done.json["compare"][0]["count"]) == (True, 15)
+        assert done.json["launches"][0]["args"][3]["value"] == 8
+        np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), 2 * np.arange(15.0).reshape(3, 5))
+        assert done.json["launches"][0]["bytes_written"] == 3 * 8 * 4
+
+    def test_the_table_says_how_rows_lie(self, teeny: Teeny, tmp_path: Path) -> None:
+        out = teeny("run", "twice", "-m", manifest(tmp_path, twice=twice()), *CPU).out
+        assert "f32[3, 5] in rows of 5, 8 apart, 96 bytes, written" in out
+
+    def test_a_buffer_of_tight_rows_is_overrun(self, teeny: Teeny, tmp_path: Path) -> None:
+        op = twice(row_stride=5)
+        op["args"][3] = "i32 8"
+        done = teeny("run", "twice", "-m", manifest(tmp_path, twice=op), *CPU)
+        assert (done.code, "out-of-bounds" in done.err) == (1, True)
+
+    @pytest.mark.parametrize("extra", [(), ("--no-check",)])
+    def test_a_row_stride_below_the_row(self, teeny: Teeny, tmp_path: Path, extra: tuple[str, ...]) -> None:
+        path = manifest(tmp_path, twice=twice(row_stride="C - 1"))
+        (finding,) = teeny("check", "--json", "-m", path).json["ops"][0]["findings"]
+        assert (finding["id"], finding["severity"]) == ("row-stride", "error")
+        assert finding["where"].endswith("op.twice.output.row_stride")
+        done = teeny("run", "twice", "-m", path, *CPU, *extra)
+        assert (done.code, "row-stride" in done.err) == (1, True)

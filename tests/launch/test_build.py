@@ -257,8 +257,6 @@ def test_a_dim_without_a_value_names_where_it_is_used() -> None:
     [
         ({"tensormaps": {"d": {"of": "x"}}}, "tensormaps"),
         ({"checkpoint": "model.safetensors"}, "checkpoint"),
-        ({"output": {"name": "y", "shape": [8], "row_elems": 7}}, "output.row_elems"),
-        ({"outputs": [{"name": "y", "shape": [8], "row_stride": 8}]}, "outputs[0].row_stride"),
     ],
 )  # fmt: skip
 def test_keys_whose_work_comes_later_are_refused(keys: dict[str, Any], where: str) -> None:
@@ -308,3 +306,37 @@ def test_each_launch_has_scratch_of_its_own() -> None:
     made = plan(spec, module(TRITON_ENTRY, text=META % (100, 0)))
     assert [(b.name, b.nbytes) for b in made.buffers] == [(f"global scratch {k}", 100 * (k + 1)) for k in range(3)]
     assert [launch.args[2].fields[0].value for launch in made.launches] == [Address(b.name) for b in made.buffers]
+
+
+# --- rows that lie apart ------------------------------------------------------------------------------------------
+
+
+def padded(**keys: Any) -> OpSpec:
+    return op(dims={"N": 5}, output={"name": "y", "shape": [2, 3, "N"], **keys}, args=["i32 y.row_stride"])
+
+
+@pytest.mark.parametrize(
+    ("keys", "rows", "stride"),
+    [
+        ({}, (6, 5, 5), 5), ({"row_stride": "align(N, 4)"}, (6, 5, 8), 8), ({"row_elems": "3 * N"}, (2, 15, 15), 15),
+        ({"row_elems": 15, "row_stride": 16}, (2, 15, 16), 16), ({"row_stride": 4}, (6, 5, 4), 4),
+    ],
+)  # fmt: skip
+def test_rows_of_an_output(keys: dict[str, Any], rows: tuple[int, int, int], stride: int) -> None:
+    made = plan(padded(**keys))
+    (y,) = made.buffers
+    assert (y.shape, y.size, y.rows, y.nbytes) == ((2, 3, 5), 30, rows, 4 * rows[0] * rows[2])
+    assert y.is_padded == (rows[1] != rows[2])
+    assert made.launches[0].args[0].fields[0].value == stride
+
+
+@pytest.mark.parametrize("keys", [{"row_elems": 4}, {"row_elems": 0}, {"row_stride": 0}, {"row_stride": "-N"}])
+def test_rows_that_are_none(keys: dict[str, Any]) -> None:
+    finding = error(padded(**keys))
+    assert (finding.id, str(finding.where)) == ("bad-value", f"ops.toml: op.k.output.{next(iter(keys))}")
+
+
+def test_an_output_in_place_has_no_rows_of_its_own() -> None:
+    with pytest.raises(TeenyError) as caught:
+        op(inputs=[{"name": "x", "shape": [4]}], output={"name": "y", "inout": "x", "row_stride": 8})
+    assert str(caught.value.finding.where) == "ops.toml: op.k.output.row_stride"
