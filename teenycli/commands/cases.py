@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from teenycli.checks import Subject, check
-from teenycli.checks.direction import with_directions
+from teenycli.checks import check, directed
 from teenycli.errors import Finding, Severity
 from teenycli.launch.build import plan_case
 from teenycli.launch.cases import Overrides
@@ -35,7 +34,7 @@ class Judged:
         """The plan as tables show it: on the command line (``adhoc``) buffers have the roles that the body tells."""
         if not adhoc or len(self.plan.launches) != 1:
             return self.plan
-        return with_directions(Subject.of(self.plan, self.plan.launches[0], self.module, self.spec))
+        return directed(self.plan, self.module, self.spec)
 
     @property
     def shared_static(self) -> int:
@@ -66,9 +65,7 @@ def judge(spec: OpSpec, case: dict[str, int], overrides: Overrides, module: Modu
 
 def judge_plan(spec: OpSpec, plan: Plan, module: Module) -> Judged:
     """Check a plan. Raises what the rules raise of files that cannot be read."""
-    found: list[Finding] = []
-    for launch in plan.launches:
-        found += check(Subject.of(plan, launch, module, spec))
+    found = check(plan, module, spec)
     ignored = tuple(finding for finding in found if finding.id in spec.ignore)
     return Judged(spec, plan, module, tuple(f for f in found if f.id not in spec.ignore), ignored)
 

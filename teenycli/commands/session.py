@@ -132,7 +132,7 @@ class Session:
             adhoc=self.request.adhoc,
             saved=saved,
         )
-        for finding in outcome.execution.findings:
+        for finding in (*outcome.execution.findings, *outcome.findings):
             self.console.tell(*problem(finding))
         return outcome
 
@@ -164,7 +164,8 @@ class Session:
         # Every case compiles, or takes from the cache, the same entry: the first tells which it was.
         compile_ms = sum(outcome.execution.compile_ms for outcome in self.outcomes)
         cached = bool(self.outcomes) and self.outcomes[0].execution.cached
-        report = RunReport(device.name, device.description, compile_ms, cached, tuple(runs), error)
+        found = tuple(finding for outcome in self.outcomes for finding in outcome.findings)
+        report = RunReport(device.name, device.description, compile_ms, cached, tuple(runs), error, found)
         if self.options.as_json:
             self.console.document(run_document(report))
         elif not self.options.quiet:
@@ -198,7 +199,7 @@ class Session:
                 where = f"{plan.op} at {case(plan.case)}" if plan.case else plan.op
                 message = f"{where}: '{out.name}' differs from its reference in {share}"
                 self.console.tell(*problem(Finding("mismatch", message)))
-        verdict = Exit.FAILED if wrong else Exit.OK
+        verdict = Exit.FAILED if wrong or any(outcome.findings for outcome in self.outcomes) else Exit.OK
         return verdict if self.failed is None else max(verdict, self.failed[1].exit)
 
 
