@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from teenycli.checks import check, directed
 from teenycli.errors import Finding, Severity
@@ -18,6 +19,9 @@ from teenycli.manifest.load import Manifest, find_manifest, load_manifest, ptx_f
 from teenycli.manifest.spec import OpSpec
 from teenycli.ptx import Module, outline, read_source
 from teenycli.ptx.search import shared_memory
+
+if TYPE_CHECKING:
+    from teenycli.commands.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -57,10 +61,12 @@ def module_of(spec: OpSpec) -> Module:
     return outline(read_source("-" if spec.ptx == "-" else ptx_file(spec)))
 
 
-def judge(spec: OpSpec, case: dict[str, int], overrides: Overrides, module: Module) -> Judged:
-    """Plan one case and check it. Raises what planning raises."""
+def judge(
+    spec: OpSpec, case: dict[str, int], overrides: Overrides, module: Module, checkpoint: Checkpoint | None = None
+) -> Judged:
+    """Plan one case, with params out of ``checkpoint``, and check it. Raises what planning raises."""
     plan = plan_case(spec, case, module, overrides)
-    return judge_plan(spec, plan, module)
+    return judge_plan(spec, checkpoint.fill(plan) if checkpoint else plan, module)
 
 
 def judge_plan(spec: OpSpec, plan: Plan, module: Module) -> Judged:

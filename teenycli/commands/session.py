@@ -15,6 +15,7 @@ from pathlib import Path
 from teenycli.arch import parse_target
 from teenycli.checks import LAYOUT_IDS
 from teenycli.commands.cases import Judged, judge_plan, module_of
+from teenycli.commands.checkpoint import open_checkpoint
 from teenycli.commands.request import Options, Request
 from teenycli.commands.running import (
     Expectation,
@@ -47,6 +48,7 @@ class Session:
         self.request = request
         self.console = Console.of_process(options.color)
         self.module = module_of(request.spec)
+        self.checkpoint = open_checkpoint(options.checkpoint, options.node, [options.op])
         self.outcomes: list[Outcome] = []
         #: The case that ended the run early, and why.
         self.failed: tuple[Judged, TeenyError] | None = None
@@ -93,7 +95,8 @@ class Session:
 
     def _plan(self, dims: Mapping[str, int], sm: int | None = None) -> Plan:
         request = self.request
-        return with_inits(plan_case(request.spec, dims, self.module, request.overrides, sm), request.inputs)
+        plan = plan_case(request.spec, dims, self.module, request.overrides, sm)
+        return with_inits(self.checkpoint.fill(plan) if self.checkpoint else plan, request.inputs)
 
     def _stopping(self, judged: Judged) -> list[Finding]:
         """Show what the rules found; returns what keeps the launch from happening."""

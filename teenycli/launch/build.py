@@ -97,7 +97,6 @@ def with_inits(plan: Plan, inits: Mapping[str, Init]) -> Plan:
 def _check_supported(spec: OpSpec) -> None:
     """Raises TeenyError ``unsupported-key`` where the op asks for what no plan can say yet."""
     used = ["tensormaps"] if spec.tensormaps else []
-    used += ["checkpoint"] if spec.checkpoint is not None else []
     used += [f"args[{k}]" for k, arg in enumerate(spec.args) if arg.kind == "tensormap"]
     for key in used:
         what = "tensormap arguments" if key.startswith("args") else key

@@ -185,7 +185,6 @@ class OpSpec(msgspec.Struct, frozen=True, kw_only=True):
     launches: Expression | None = None
     tensormaps: Mapping[str, object] = msgspec.field(default_factory=dict)
     backward: Mapping[str, object] | None = None
-    checkpoint: object | None = None
 
     @property
     def ptx_path(self) -> Path:

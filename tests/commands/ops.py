@@ -35,3 +35,14 @@ def twice(**output: Any) -> Op:
         args=["ptr x", "ptr y", "i32 C", "i32 y.row_stride", "i32 1"], grid=["R"],
         dims={"R": 3, "C": 5}, reference="2 * x",
     )  # fmt: skip
+
+
+def square(dtype: str = "f32", **keys: Any) -> Op:
+    """y = (x w + b)^2, two params; ``dtype`` f32 or f64."""
+    return op(f"square_{dtype}", **{
+        "dtype": dtype, "inputs": [{"name": "x", "shape": ["M", "N"]}],
+        "params": [{"name": "w", "shape": ["N"], "init": "random"}, {"name": "b", "shape": ["N"]}],
+        "output": {"name": "y", "shape": ["M", "N"]}, "args": ["ptr x", "ptr w", "ptr b", "ptr y", "i32 M", "i32 N"],
+        "grid": ["cdiv(M * N, 32)"], "dims": {"M": 3, "N": 5}, "reference": "(x * w + b) ** 2",
+        **keys,
+    })  # fmt: skip

@@ -256,7 +256,7 @@ def test_a_dim_without_a_value_names_where_it_is_used() -> None:
     ("keys", "where"),
     [
         ({"tensormaps": {"d": {"of": "x"}}}, "tensormaps"),
-        ({"checkpoint": "model.safetensors"}, "checkpoint"),
+
     ],
 )  # fmt: skip
 def test_keys_whose_work_comes_later_are_refused(keys: dict[str, Any], where: str) -> None:
