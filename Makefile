@@ -50,7 +50,7 @@ NUMBA   ?= $(PYTHON)
 
 ptx:
 	$(PYTHON) ptx/regenerate.py cuda
-	$(firstword $(TRITONS)) ptx/regenerate.py triton
+	for python in $(TRITONS); do $$python ptx/regenerate.py triton || exit 1; done
 	$(PYTHON) benchmarks/kernels/regenerate.py cuda
 	$(firstword $(TRITONS)) benchmarks/kernels/regenerate.py triton
 

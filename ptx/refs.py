@@ -18,3 +18,25 @@ def detect_decode(boxes: Array, anchor_x: Array, anchor_y: Array, strides: Array
     left, top, right, bottom = np.moveaxis(boxes, 1, 0)
     x1, y1, x2, y2 = anchor_x - left, anchor_y - top, anchor_x + right, anchor_y + bottom
     return np.stack([(x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1], axis=1) * strides
+
+
+def conv_bn_silu(
+    x: Array,
+    weight: Array,
+    gamma: Array,
+    beta: Array,
+    mean: Array,
+    var: Array,
+    *,
+    eps: float,
+    STRIDE: int,
+    PADDING: int,
+) -> Array:
+    """Convolution of images [B, C, H, W] with weight [OC, C, K, K], batch normalisation by stored statistics, SiLU."""
+    padded = np.pad(x, [(0, 0), (0, 0), (PADDING, PADDING), (PADDING, PADDING)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], axis=(2, 3))
+    product = np.einsum("bchwij,ocij->bohw", windows[:, :, ::STRIDE, ::STRIDE], weight)
+    per_channel = (1, -1, 1, 1)
+    scale = (gamma / np.sqrt(var + eps)).reshape(per_channel)
+    normed = (product - mean.reshape(per_channel)) * scale + beta.reshape(per_channel)
+    return np.asarray(normed / (1 + np.exp(-normed)))

@@ -5,14 +5,15 @@ May import ``checks.subject`` and what it may.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding, Severity
 
 
-def not_looked_at(subject: Subject) -> Iterator[Finding]:
+def not_looked_at(subjects: Sequence[Subject]) -> Iterator[Finding]:
     """The op's backward table."""
+    subject = subjects[0]
     if subject.spec.backward is not None:
         yield Finding(
             "not-checked",

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from teenycli.checks import Subject, check
-from teenycli.checks.direction import with_directions
+from teenycli.checks import check, directed
 from teenycli.errors import Finding, Severity
 from teenycli.launch.build import plan_case
 from teenycli.launch.cases import Overrides
@@ -19,6 +19,9 @@ from teenycli.manifest.load import Manifest, find_manifest, load_manifest, ptx_f
 from teenycli.manifest.spec import OpSpec
 from teenycli.ptx import Module, outline, read_source
 from teenycli.ptx.search import shared_memory
+
+if TYPE_CHECKING:
+    from teenycli.commands.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Judged:
         """The plan as tables show it: on the command line (``adhoc``) buffers have the roles that the body tells."""
         if not adhoc or len(self.plan.launches) != 1:
             return self.plan
-        return with_directions(Subject.of(self.plan, self.plan.launches[0], self.module, self.spec))
+        return directed(self.plan, self.module, self.spec)
 
     @property
     def shared_static(self) -> int:
@@ -58,17 +61,17 @@ def module_of(spec: OpSpec) -> Module:
     return outline(read_source("-" if spec.ptx == "-" else ptx_file(spec)))
 
 
-def judge(spec: OpSpec, case: dict[str, int], overrides: Overrides, module: Module) -> Judged:
-    """Plan one case and check it. Raises what planning raises."""
+def judge(
+    spec: OpSpec, case: dict[str, int], overrides: Overrides, module: Module, checkpoint: Checkpoint | None = None
+) -> Judged:
+    """Plan one case, with params out of ``checkpoint``, and check it. Raises what planning raises."""
     plan = plan_case(spec, case, module, overrides)
-    return judge_plan(spec, plan, module)
+    return judge_plan(spec, checkpoint.fill(plan) if checkpoint else plan, module)
 
 
 def judge_plan(spec: OpSpec, plan: Plan, module: Module) -> Judged:
     """Check a plan. Raises what the rules raise of files that cannot be read."""
-    found: list[Finding] = []
-    for launch in plan.launches:
-        found += check(Subject.of(plan, launch, module, spec))
+    found = check(plan, module, spec)
     ignored = tuple(finding for finding in found if finding.id in spec.ignore)
     return Judged(spec, plan, module, tuple(f for f in found if f.id not in spec.ignore), ignored)
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from teenycli.commands.options import manifest_options, output_options
+from teenycli.commands.options import checkpoint_options, manifest_options, output_options
 from teenycli.errors import Finding, Place, Severity, TeenyError
 from teenycli.exits import Exit
 from teenycli.report.console import Console
 from teenycli.report.rows import CheckRow
 
 if TYPE_CHECKING:
+    from teenycli.commands.checkpoint import Checkpoint
     from teenycli.launch.cases import Overrides
     from teenycli.manifest.load import Manifest
 
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("ops", nargs=-1, metavar="[OP]...")
 @manifest_options
+@checkpoint_options
 @output_options
 def check(
     ops: tuple[str, ...],
     manifest: str | None,
     dims: tuple[str, ...],
     scalars: tuple[str, ...],
+    checkpoint: str | None,
+    node: str | None,
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -45,6 +49,7 @@ def check(
         names = selected(found, ops)
         overrides = parse_overrides(dims, scalars)
         check_overrides(overrides, [found.ops[name] for name in names if name in found.ops])
+        params = _checkpoint(checkpoint, node, ops)
     except TeenyError as error:
         if as_json:
             from teenycli.report.jsonout import check_document
@@ -53,7 +58,7 @@ def check(
         raise
     rows, code = [], Exit.OK
     for name in names:
-        for row, exit_code in _check(found, name, overrides):
+        for row, exit_code in _check(found, name, overrides, params):
             rows.append(row)
             code = max(code, exit_code)
     if not ops:
@@ -75,7 +80,17 @@ def _not_read(pipeline: str, place: Place) -> CheckRow:
     return CheckRow(f"pipeline.{pipeline}", {}, (note,))
 
 
-def _check(manifest: Manifest, name: str, overrides: Overrides) -> Iterator[tuple[CheckRow, Exit]]:
+def _checkpoint(file: str | None, node: str | None, ops: tuple[str, ...]) -> Checkpoint | None:
+    if file is None and node is None:
+        return None  # and numpy stays out
+    from teenycli.commands.checkpoint import open_checkpoint
+
+    return open_checkpoint(file, node, ops)
+
+
+def _check(
+    manifest: Manifest, name: str, overrides: Overrides, checkpoint: Checkpoint | None
+) -> Iterator[tuple[CheckRow, Exit]]:
     """A row for each case of an op, with the exit code that it leads to."""
     from teenycli.commands.cases import judge, module_of
     from teenycli.launch.cases import cases_of
@@ -88,7 +103,7 @@ def _check(manifest: Manifest, name: str, overrides: Overrides) -> Iterator[tupl
         return
     for case in cases_of(spec, overrides):
         try:
-            judged = judge(spec, case, overrides, module)
+            judged = judge(spec, case, overrides, module, checkpoint)
         except TeenyError as error:
             yield CheckRow(name, case, error=error.finding), error.exit
             continue

@@ -28,6 +28,8 @@ class Options:
     device: str
     seed: int
     inputs: tuple[str, ...]
+    checkpoint: str | None
+    node: str | None
     saves: tuple[str, ...]
     expects: tuple[str, ...]
     rtol: float | None
@@ -51,7 +53,7 @@ class Options:
 
 #: Options that describe a launch, and so go with --ptx only; and those that go with a manifest only.
 _ADHOC = ("args", "entry", "grid", "block", "cluster", "shared", "hidden", "cooperative")
-_MANIFEST = ("manifest", "case", "dims", "scalars")
+_MANIFEST = ("manifest", "case", "dims", "scalars", "checkpoint", "node")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from teenycli.commands.cases import Judged
 from teenycli.devices.base import Device
 from teenycli.devices.execute import Execution, execute
 from teenycli.dtypes import DTYPES
-from teenycli.errors import TeenyError, did_you_mean
+from teenycli.errors import Finding, Place, TeenyError, did_you_mean
 from teenycli.launch.build import init_of
 from teenycli.launch.plan import Buffer, Plan
 from teenycli.manifest.spec import OpSpec
@@ -38,6 +38,11 @@ class Output:
     summary: Summary
     comparison: Comparison | None
 
+    @property
+    def unwritten(self) -> int:
+        """Elements that no thread wrote; of integers only the comparison can tell."""
+        return max(self.summary.unwritten, self.comparison.unwritten if self.comparison else 0)
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -46,6 +51,23 @@ class Outcome:
     judged: Judged
     execution: Execution
     outputs: tuple[Output, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the outputs show to be wrong with the launches, but for what the op ignores."""
+        plan, ignored = self.judged.plan, self.judged.spec.ignore
+        found = [_not_covered(plan, out) for out in self.outputs if out.unwritten]
+        return tuple(finding for finding in found if finding.id not in ignored)
+
+
+def _not_covered(plan: Plan, out: Output) -> Finding:
+    return Finding(
+        "output-not-covered",
+        f"{out.unwritten:,} of {out.array.size:,} elements of '{out.name}' still hold the bytes 0xFF from before the "
+        f"launch: no thread wrote there",
+        where=Place(key=f"op {plan.op}"),
+        hint='does the grid, or the count of launches, cover the output? A kernel that adds to it wants init = "zeros"',
+    )
 
 
 @dataclass(frozen=True)

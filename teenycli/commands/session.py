@@ -15,6 +15,7 @@ from pathlib import Path
 from teenycli.arch import parse_target
 from teenycli.checks import LAYOUT_IDS
 from teenycli.commands.cases import Judged, judge_plan, module_of
+from teenycli.commands.checkpoint import open_checkpoint
 from teenycli.commands.request import Options, Request
 from teenycli.commands.running import (
     Expectation,
@@ -47,6 +48,7 @@ class Session:
         self.request = request
         self.console = Console.of_process(options.color)
         self.module = module_of(request.spec)
+        self.checkpoint = open_checkpoint(options.checkpoint, options.node, [options.op])
         self.outcomes: list[Outcome] = []
         #: The case that ended the run early, and why.
         self.failed: tuple[Judged, TeenyError] | None = None
@@ -93,7 +95,8 @@ class Session:
 
     def _plan(self, dims: Mapping[str, int], sm: int | None = None) -> Plan:
         request = self.request
-        return with_inits(plan_case(request.spec, dims, self.module, request.overrides, sm), request.inputs)
+        plan = plan_case(request.spec, dims, self.module, request.overrides, sm)
+        return with_inits(self.checkpoint.fill(plan) if self.checkpoint else plan, request.inputs)
 
     def _stopping(self, judged: Judged) -> list[Finding]:
         """Show what the rules found; returns what keeps the launch from happening."""
@@ -132,7 +135,7 @@ class Session:
             adhoc=self.request.adhoc,
             saved=saved,
         )
-        for finding in outcome.execution.findings:
+        for finding in (*outcome.execution.findings, *outcome.findings):
             self.console.tell(*problem(finding))
         return outcome
 
@@ -164,7 +167,8 @@ class Session:
         # Every case compiles, or takes from the cache, the same entry: the first tells which it was.
         compile_ms = sum(outcome.execution.compile_ms for outcome in self.outcomes)
         cached = bool(self.outcomes) and self.outcomes[0].execution.cached
-        report = RunReport(device.name, device.description, compile_ms, cached, tuple(runs), error)
+        found = tuple(finding for outcome in self.outcomes for finding in outcome.findings)
+        report = RunReport(device.name, device.description, compile_ms, cached, tuple(runs), error, found)
         if self.options.as_json:
             self.console.document(run_document(report))
         elif not self.options.quiet:
@@ -198,7 +202,7 @@ class Session:
                 where = f"{plan.op} at {case(plan.case)}" if plan.case else plan.op
                 message = f"{where}: '{out.name}' differs from its reference in {share}"
                 self.console.tell(*problem(Finding("mismatch", message)))
-        verdict = Exit.FAILED if wrong else Exit.OK
+        verdict = Exit.FAILED if wrong or any(outcome.findings for outcome in self.outcomes) else Exit.OK
         return verdict if self.failed is None else max(verdict, self.failed[1].exit)
 
 

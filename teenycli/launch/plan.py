@@ -64,6 +64,9 @@ class Buffer:
     ``role`` is input, param, output or scratch. ``shape`` in elements. ``init`` is the text of an initialiser (see
     ``tensors.fill``), None for the role's default. An in-place output is no buffer of its own: the buffer it
     writes has ``output`` set to the output's name.
+
+    Where ``row_stride`` is not None, memory is rows of ``row_elems`` elements (of ``shape`` in C order), ``row_stride``
+    elements from one to the next, zeros between them at first. ``shape`` stays that of the tight array.
     """
 
     name: str
@@ -74,6 +77,8 @@ class Buffer:
     output: str | None = None
     align: int = 256
     source: str = ""
+    row_elems: int | None = None
+    row_stride: int | None = None
 
     @property
     def size(self) -> int:
@@ -84,8 +89,22 @@ class Buffer:
         return total
 
     @property
+    def is_padded(self) -> bool:
+        """Whether something lies between the rows."""
+        return self.row_stride is not None and self.row_stride != self.row_elems
+
+    @property
+    def rows(self) -> tuple[int, int, int]:
+        """Count of rows, elements of a row, elements from one row to the next: one row where all is tight."""
+        if self.row_elems is None or self.row_stride is None:
+            return 1, self.size, self.size
+        return self.size // self.row_elems, self.row_elems, self.row_stride
+
+    @property
     def nbytes(self) -> int:
-        return self.size * self.dtype.size
+        """Bytes in memory, those between rows too."""
+        count, _, stride = self.rows
+        return count * stride * self.dtype.size
 
     @property
     def is_output(self) -> bool:

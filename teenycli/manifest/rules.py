@@ -103,6 +103,10 @@ class Rules:
         dtype = target.dtype or self.spec.dtype
         if out.dtype not in (None, dtype):
             raise self._error("bad-value", f"{key}.dtype", f"{out.dtype}, but the buffer '{target.name}' is {dtype}")
+        for row in ("row_elems", "row_stride"):
+            if getattr(out, row) is not None:
+                message = f"'{target.name}' is no buffer of the output's own, and lies as inputs and params do: tight"
+                raise self._error("bad-value", f"{key}.{row}", message)
         if out.init is not None and target.init is not None:
             raise self._error("bad-value", f"{key}.init", f"the buffer '{target.name}' has an init already")
 

@@ -105,7 +105,11 @@ class BufferSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutputSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """An output. With ``inout`` it is that input's or param's buffer, and ``shape`` and ``dtype`` are known."""
+    """An output. With ``inout`` it is that input's or param's buffer, and ``shape`` and ``dtype`` are known.
+
+    Its elements in C order make rows of ``row_elems`` (the last dimension when None), which lie ``row_stride`` elements
+    apart (``row_elems`` when None).
+    """
 
     name: str
     shape: tuple[Expression, ...] | None = None
@@ -181,7 +185,6 @@ class OpSpec(msgspec.Struct, frozen=True, kw_only=True):
     launches: Expression | None = None
     tensormaps: Mapping[str, object] = msgspec.field(default_factory=dict)
     backward: Mapping[str, object] | None = None
-    checkpoint: object | None = None
 
     @property
     def ptx_path(self) -> Path:
@@ -206,6 +209,9 @@ class OpSpec(msgspec.Struct, frozen=True, kw_only=True):
         """Key and expression of everything that building a plan evaluates."""
         for _, key, spec in self.buffers():
             yield from _keyed(f"{key}.shape", spec.shape or ())
+            for name in ("row_elems", "row_stride"):
+                if getattr(spec, name, None) is not None:
+                    yield f"{key}.{name}", getattr(spec, name)
         for k, arg in enumerate(self.args):
             for expression in arg.expressions():
                 yield f"args[{k}]", expression

@@ -136,6 +136,7 @@ def run_document(report: RunReport) -> Json:
         "device": report.device,
         "description": report.description,
         "error": problem_document(report.error) if report.error else None,
+        "findings": [problem_document(finding) for finding in report.findings],
         "compile": {"ms": finite(report.compile_ms), "cached": report.cached},
         "launches": [_launch(launch, run.shared_static) for run in report.runs for launch in run.launches],
         "outputs": [

@@ -115,7 +115,11 @@ def _value(kind: str, value: Value) -> str:
 
 
 def _buffer(buffer: Buffer) -> Line:
-    return line(f"{buffer.dtype}{shape(buffer.shape)}", Span(f", {size(buffer.nbytes)}, {_direction(buffer)}", "dim"))
+    _, elems, stride = buffer.rows
+    apart = f" in rows of {elems:,}, {stride:,} apart" if buffer.is_padded else ""
+    return line(
+        f"{buffer.dtype}{shape(buffer.shape)}{apart}", Span(f", {size(buffer.nbytes)}, {_direction(buffer)}", "dim")
+    )
 
 
 def _direction(buffer: Buffer) -> str:

@@ -135,7 +135,7 @@ class RunRow:
 @dataclass(frozen=True, slots=True)
 class RunReport:
     """All that a run did. ``description`` is the device's hardware in words; ``error`` is what ended the run early, in
-    its last case, or before a device was chosen (None)."""
+    its last case, or before a device was chosen (None). ``findings`` are what the outputs showed to be wrong."""
 
     device: str | None = None
     description: str = ""
@@ -143,3 +143,4 @@ class RunReport:
     cached: bool = False
     runs: tuple[RunRow, ...] = ()
     error: Finding | None = None
+    findings: tuple[Finding, ...] = ()

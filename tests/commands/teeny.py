@@ -43,10 +43,11 @@ class Teeny:
 
 
 def samples() -> dict[str, dict[str, Any]]:
-    """The ops of the repository's manifest as plain data, their PTX as absolute paths."""
+    """The forward halves of the ops of the repository's manifest as plain data, their PTX as absolute paths."""
     ops: dict[str, dict[str, Any]] = tomllib.loads((ROOT / "ops.toml").read_text("utf-8"))["op"]
     for op in ops.values():
         op["ptx"] = str(ROOT / op["ptx"])
+        op.pop("backward", None)
     return ops
 
 

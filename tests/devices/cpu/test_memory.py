@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from teenycli.errors import TeenyError
 from tests.devices.cpu.kit import Rig
 
 pytestmark = pytest.mark.unit
@@ -78,6 +79,39 @@ def test_shared_local_and_generic_windows() -> None:
     rig.run([out], block=(64,), shared=256)
     k = np.arange(64)
     np.testing.assert_array_equal(out, np.stack([k ^ 1, k * 0 + 3, k ^ 1, k * 0 + 630, k, k * 10], 1))
+
+
+def test_an_address_of_32_bits_wraps_where_its_offset_is_added() -> None:
+    """Compilers move the constant out of ``shared[lane + 128 - step]``: what is left may lie below the window."""
+    rig = Rig(
+        """
+        .visible .entry wrap(.param .u64 out) {
+        .shared .align 8 .b8 room[1024]; .reg .b32 %r<12>; .reg .b64 %d<4>; .reg .b64 %x<3>;
+        mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 3; mov.u32 %r3, room; add.u32 %r4, %r3, %r2;
+        sub.u32 %r5, %r4, 64; st.shared.v2.u32 [%r5+64], {%r1, %r1};
+        bar.sync 0;
+        sub.u32 %r6, 248, %r2; sub.u32 %r6, %r6, 128; ld.shared.u32 %r7, [%r6+128];
+        mov.u32 %r8, -8; ld.shared.u32 %r9, [%r8+24];
+        sub.u32 %r10, %r4, 512; red.shared.add.u32 [%r10+516], 5; ld.shared.u32 %r11, [%r5+68];
+        ld.param.u64 %d1, [out]; mul.wide.u32 %d2, %r1, 12; add.u64 %d1, %d1, %d2;
+        st.global.u32 [%d1], %r7; st.global.u32 [%d1+4], %r9; st.global.u32 [%d1+8], %r11; ret; }
+        """
+    )
+    out = np.zeros((32, 3), np.uint32)
+    rig.run([out], block=(32,))
+    k = np.arange(32)
+    np.testing.assert_array_equal(out, np.stack([31 - k, k * 0 + 2, k + 5], 1))
+
+
+def test_below_its_window_it_still_is_a_fault() -> None:
+    rig = Rig(
+        """
+        .visible .entry below() { .shared .align 4 .b8 room[1024]; .reg .b32 %r<4>;
+        mov.u32 %r1, %tid.x; mov.u32 %r3, room; mad.lo.u32 %r1, %r1, 4, %r3; ld.shared.u32 %r2, [%r1+-4]; ret; }
+        """
+    )
+    with pytest.raises(TeenyError, match="offset -4 of shared memory, which has 1024 bytes"):
+        rig.run([], block=(32,))
 
 
 def test_module_variables_hold_initial_values_and_stay_between_launches() -> None:

@@ -16,7 +16,7 @@ from teenycli.devices.cpu.layout import FaultKind
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.ops.atomics import atomic
 from teenycli.devices.cpu.ops.lanes import each_lane
-from teenycli.devices.cpu.ops.memory import Access, address_of, fold_base, load, store
+from teenycli.devices.cpu.ops.memory import Access, address_of, displaced, fold_base, load, store, wraps
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import Mods, lowers
 from teenycli.devices.cpu.value import Value, Writer, integer
@@ -40,7 +40,7 @@ def access_at(x: Lowering, inst: Inst, mem: Operand, window: str, size: int, *, 
     """An access of ``size`` bytes at an address operand."""
     assert isinstance(mem, Mem)
     window, offset = fold_base(x, inst, mem, window)
-    return Access(window, max(size // 8, 1), min(size, 8), offset, store), mem
+    return Access(window, max(size // 8, 1), min(size, 8), offset, store, wraps=wraps(mem, window)), mem
 
 
 def window_of(space: str | None) -> str:
@@ -48,8 +48,7 @@ def window_of(space: str | None) -> str:
 
 
 def full_address(x: Lowering, access: Access, mem: Mem) -> Value:
-    base = address_of(x, mem)
-    return x.w.add(base, integer("i64", access.offset)) if access.offset else base
+    return displaced(x, access, address_of(x, mem))
 
 
 def located(

@@ -7,7 +7,7 @@ of line for any other. Accesses of a block through one register share one test.
 from __future__ import annotations
 
 from ctypes import sizeof
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from teenycli.devices.cpu.gather import require_gather, require_locate, require_scatter
 from teenycli.devices.cpu.layout import (
@@ -33,11 +33,15 @@ from teenycli.ptx.model import Variable, type_width
 
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _ENTRY_SIZE = sizeof(Entry)
+_LOW = 2**32 - 1
 
 
 @dataclass(slots=True)
 class Access:
-    """One access: ``window`` is generic, shared, local or param; ``count`` elements of ``size`` bytes at ``offset``."""
+    """One access: ``window`` is generic, shared, local or param; ``count`` elements of ``size`` bytes at ``offset``.
+
+    ``wraps``: the offset is added in 32 bits, as compilers rely on where they move a constant out of an index below 0.
+    """
 
     window: str
     count: int
@@ -45,6 +49,7 @@ class Access:
     offset: int
     store: bool
     order: str = ""
+    wraps: bool = False
 
     @property
     def span(self) -> int:
@@ -92,6 +97,11 @@ def fold_base(x: Lowering, inst: Inst, mem: Mem, window: str) -> tuple[str, int]
     return window, offset
 
 
+def wraps(mem: Mem, window: str) -> bool:
+    """Whether the base is a register of 32 bits, into a space whose addresses have no more."""
+    return window in ("shared", "local") and isinstance(mem.base, Reg) and type_width(mem.base.register.type) == 32
+
+
 def access_of(x: Lowering, inst: Inst, mem: Mem) -> Access:
     """What ``inst`` accesses, with an address in a variable folded into ``offset``."""
     mods = inst.op.mods
@@ -104,7 +114,7 @@ def access_of(x: Lowering, inst: Inst, mem: Mem) -> Access:
     order = next((m for m in ("volatile", "relaxed", "acquire", "release") if m in mods.values()), "")
     count = _VECTORS.get(mods.get("vec", ""), 1)
     size = (type_width(mods["type"]) or 0) // 8
-    return Access(window, count, size, offset, "st" in (inst.op.opcode, *mods), order)
+    return Access(window, count, size, offset, "st" in (inst.op.opcode, *mods), order, wraps(mem, window))
 
 
 def plan_block(x: Lowering, block: Block) -> dict[int, Group]:
@@ -204,6 +214,14 @@ def address_of(x: Lowering, mem: Mem) -> Value:
     return x.read(mem.base, "i64") if isinstance(mem.base, Reg) else integer("i64", 0)
 
 
+def displaced(x: Lowering, access: Access, base: Value) -> Value:
+    """The address that ``base`` and the access's offset come to."""
+    if not access.offset:
+        return base
+    address = x.w.add(base, integer("i64", access.offset))
+    return x.w.binary("and", address, integer("i64", _LOW)) if access.wraps else address
+
+
 def _pointer(x: Lowering, host: str, offset: int) -> str:
     w = x.w
     at = w.assign(f"add i64 {host}, {offset}") if offset else host
@@ -213,7 +231,7 @@ def _pointer(x: Lowering, host: str, offset: int) -> str:
 def uniform_pointer(x: Lowering, access: Access, base: Value) -> str:
     """Check one address that all lanes share; the host pointer, or one to scratch where no lane acts."""
     w = x.w
-    address = w.add(base, integer("i64", access.offset)).text if access.offset else base.text
+    address = displaced(x, access, base).text
     start, size, offset = _bounds(x, access, address)
     good = _inside(x, offset, size, 0, access.span, access.span)
     host = w.assign(f"add i64 {start}, {offset}")
@@ -277,7 +295,7 @@ def _ld(x: Lowering, inst: Inst) -> None:
 def load(x: Lowering, access: Access, mem: Mem) -> list[Value]:
     """The elements that each lane loads, as integers."""
     if access.size == 16:
-        halves = Access(access.window, access.count * 2, 8, access.offset, False, access.order)
+        halves = replace(access, count=access.count * 2, size=8)
         parts = load(x, halves, mem)
         return [_wide(x, parts[k], parts[k + 1]) for k in range(0, len(parts), 2)]
     base = address_of(x, mem)
@@ -438,7 +456,10 @@ def addresses(x: Lowering, access: Access, lanes: str, part: int) -> str:
     mine = take_part(x, lanes, "i64", part)
     if access.window == "param":
         mine = w.assign(f"or <{g} x i64> {mine}, splat (i64 {PARAM_ID << ID_SHIFT})")
-    return w.assign(f"add <{g} x i64> {mine}, splat (i64 {access.offset})") if access.offset else mine
+    if not access.offset:
+        return mine
+    mine = w.assign(f"add <{g} x i64> {mine}, splat (i64 {access.offset})")
+    return w.assign(f"and <{g} x i64> {mine}, splat (i64 {_LOW})") if access.wraps else mine
 
 
 def _gather(x: Lowering, access: Access, lanes: str, mask: str, part: int) -> list[str]:
@@ -480,7 +501,7 @@ def store(x: Lowering, access: Access, mem: Mem, values: list[Value]) -> None:
     """Store an element or several of each acting lane."""
     w = x.w
     if access.size == 16:
-        halves = Access(access.window, access.count * 2, 8, access.offset, True, access.order)
+        halves = replace(access, count=access.count * 2, size=8)
         parts = [
             w.cast("trunc", w.binary("lshr", v, integer("i128", 64 * k)) if k else v, "i64")
             for v in values
