@@ -53,16 +53,14 @@ def build_plan(
 ) -> Plan:
     """The plan of launching ``entry`` for ``spec`` at the dims ``case`` (of ``cases_of``).
 
-    Raises TeenyError, placed at the key or option: ``unsupported-key``; ``bad-dim``, ``missing-dim``; what
-    expressions raise; ``bad-shape``, ``buffer-too-large``; ``bad-argument``, ``value-out-of-range``; and what
-    ``geometry`` raises.
+    Raises TeenyError, placed at the key or option: ``bad-dim``, ``missing-dim``; what expressions raise; ``bad-shape``,
+    ``buffer-too-large``; ``bad-argument``, ``value-out-of-range``; and what ``launches_of`` raises.
     """
     overrides = overrides or Overrides()
     dims = check_dims(spec, case, overrides)
     scalars = {name: overrides.scalars.get(name, value) for name, value in spec.scalars.items()}
     names = Namespace(spec, dims, scalars)
-    _check_supported(spec)
-    buffers = _buffers(names)
+    buffers = buffers_of(names)
     launches, scratch = launches_of(names, module, entry, metadata, sm)
     consts = dict(spec.consts)
     return Plan(spec.name, dims, module.source.name, entry.name, (*buffers, *scratch), launches, consts, scalars)
@@ -94,16 +92,9 @@ def with_inits(plan: Plan, inits: Mapping[str, Init]) -> Plan:
     return replace(plan, buffers=buffers)
 
 
-def _check_supported(spec: OpSpec) -> None:
-    """Raises TeenyError ``unsupported-key`` where the op asks for what no plan can say yet."""
-    used = ["tensormaps"] if spec.tensormaps else []
-    used += [f"args[{k}]" for k, arg in enumerate(spec.args) if arg.kind == "tensormap"]
-    for key in used:
-        what = "tensormap arguments" if key.startswith("args") else key
-        raise TeenyError("unsupported-key", f"not supported yet: {what}", where=spec.origin.place(key))
-
-
-def _buffers(names: Namespace) -> list[Buffer]:
+def buffers_of(names: Namespace) -> list[Buffer]:
+    """The buffers of an op, an output in place being its input's. Raises TeenyError ``bad-shape``,
+    ``buffer-too-large``, and what expressions raise."""
     spec = names.spec
     outputs = {out.inout: out for out in spec.results if out.inout is not None}
     buffers: list[Buffer] = []

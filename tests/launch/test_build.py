@@ -84,7 +84,7 @@ def test_bytes_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ("f32 1e39", "value-out-of-range", "f32"),
         ("f64 2 ** 1023 + (2 ** 1023 - 1)", "value-out-of-range", "f64"),
         ("ptr x + 2 ** 40", "value-out-of-range", "bytes away"), ("bytes 0g", "bad-argument", "hexadecimal"),
-        ("{ptr x, i32 NN}", "unknown-name", "'NN'"), ("tensormap d", "unsupported-key", "tensormap"),
+        ("{ptr x, i32 NN}", "unknown-name", "'NN'"),
     ],
 )  # fmt: skip
 def test_arguments_that_cannot_be_made(arg: str, id: str, words: str) -> None:
@@ -252,19 +252,6 @@ def test_a_dim_without_a_value_names_where_it_is_used() -> None:
     assert "--dim N=INT" in (finding.hint or "")
 
 
-@pytest.mark.parametrize(
-    ("keys", "where"),
-    [
-        ({"tensormaps": {"d": {"of": "x"}}}, "tensormaps"),
-
-    ],
-)  # fmt: skip
-def test_keys_whose_work_comes_later_are_refused(keys: dict[str, Any], where: str) -> None:
-    finding = error(op(**keys))
-    assert (finding.id, str(finding.where)) == ("unsupported-key", f"ops.toml: op.k.{where}")
-    assert finding.message.startswith("not supported yet: ")
-
-
 # --- several launches ---------------------------------------------------------------------------------------------
 
 CAT = {
@@ -340,3 +327,13 @@ def test_an_output_in_place_has_no_rows_of_its_own() -> None:
     with pytest.raises(TeenyError) as caught:
         op(inputs=[{"name": "x", "shape": [4]}], output={"name": "y", "inout": "x", "row_stride": 8})
     assert str(caught.value.finding.where) == "ops.toml: op.k.output.row_stride"
+
+
+def test_the_first_dimension_of_an_output_may_be_computed_too() -> None:
+    spec = op(
+        dims={"B": 2, "H": 3, "W": 5},
+        inputs=[{"name": "x", "shape": ["B", "H", "W"]}],
+        output={"name": "y", "shape": ["B * x.shape[1]", "cdiv(W, 2)"], "row_stride": "align(y.shape[1], 8)"},
+    )
+    (_, y) = plan(spec).buffers
+    assert (y.shape, y.rows) == ((6, 3), (6, 3, 8))
