@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from teenycli.commands.choice import Choice, choice_options
 from teenycli.commands.options import manifest_options, output_options
 from teenycli.errors import Finding, Place, Severity, TeenyError
 from teenycli.exits import Exit
@@ -16,17 +19,24 @@ from teenycli.report.rows import CheckRow
 if TYPE_CHECKING:
     from teenycli.launch.cases import Overrides
     from teenycli.manifest.load import Manifest
+    from teenycli.manifest.spec import OpSpec
+    from teenycli.ptx import Module
 
 
 @click.command()
 @click.argument("ops", nargs=-1, metavar="[OP]...")
 @manifest_options
+@choice_options
 @output_options
 def check(
     ops: tuple[str, ...],
     manifest: str | None,
     dims: tuple[str, ...],
     scalars: tuple[str, ...],
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    strict: bool,
+    form: str,
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -34,13 +44,17 @@ def check(
 ) -> Exit:
     """Check the launches of ops against their PTX: arguments, block, grid, shared memory, initial data.
 
-    Every op and case of the manifest, or the ops named. No device is needed, and nothing is run.
+    Every op and case of the manifest, or the ops named. No device is needed, and nothing is run. 'teeny explain ID'
+    says more of a finding.
     """
     from teenycli.commands.cases import open_manifest, selected
     from teenycli.launch.cases import check_overrides, parse_overrides
 
+    if as_json and form != "text":
+        raise click.UsageError("--json and --format github exclude each other", click.get_current_context())
     console = Console.of_process(color)
     try:
+        choice = Choice.of(select, ignore, strict)
         found = open_manifest(manifest)
         names = selected(found, ops)
         overrides = parse_overrides(dims, scalars)
@@ -50,24 +64,34 @@ def check(
             from teenycli.report.jsonout import check_document
 
             console.document(check_document([], error.finding))
+        elif form == "github":
+            from teenycli.report.github import annotation
+
+            console.out.write(annotation(error.finding, _workspace()) + "\n")
         raise
-    rows, code = [], Exit.OK
-    for name in names:
-        for row, exit_code in _check(found, name, overrides):
-            rows.append(row)
-            code = max(code, exit_code)
+    checked = [pair for name in names for pair in _check(found, name, overrides)]
     if not ops:
-        rows += [_not_read(name, place) for name, place in found.pipelines.items()]
+        checked += [(_not_read(name, place), Exit.OK) for name, place in found.pipelines.items()]
+    rows = [choice.of_row(row) for row, _ in checked]
     if as_json:
         from teenycli.report.jsonout import check_document
 
         console.document(check_document(rows))
+    elif form == "github":
+        from teenycli.report.github import workflow_commands
+
+        console.out.write("".join(f"{command}\n" for command in workflow_commands(rows, _workspace())))
     else:
         from teenycli.report.check_table import check_page
 
         shown = [row for row in rows if row.findings or row.error or not quiet]
-        console.show(*check_page(shown, brief=not (console.out.tty or verbose)))
-    return code
+        console.show(*check_page(shown, brief=not (console.out.tty or verbose), ignored=verbose))
+    return max([Exit.OK, *(code for _, code in checked), *map(choice.exit, rows)])
+
+
+def _workspace() -> Path:
+    """The folder that GitHub's annotations name files from."""
+    return Path(os.environ.get("GITHUB_WORKSPACE") or ".")
 
 
 def _not_read(pipeline: str, place: Place) -> CheckRow:
@@ -75,22 +99,41 @@ def _not_read(pipeline: str, place: Place) -> CheckRow:
     return CheckRow(f"pipeline.{pipeline}", {}, (note,))
 
 
-def _check(manifest: Manifest, name: str, overrides: Overrides) -> Iterator[tuple[CheckRow, Exit]]:
-    """A row for each case of an op, with the exit code that it leads to."""
-    from teenycli.commands.cases import judge, module_of
+def _check(manifest: Manifest, name: str, overrides: Overrides) -> list[tuple[CheckRow, Exit]]:
+    """A row for each case of an op, with the exit code that an error in its place leads to."""
+    from teenycli.checks.ignores import idle_ignores
+    from teenycli.commands.cases import module_of
     from teenycli.launch.cases import cases_of
 
     try:
         spec = manifest.op(name)
         module = module_of(spec)
     except TeenyError as error:
-        yield CheckRow(name, {}, error=error.finding), error.exit
-        return
-    for case in cases_of(spec, overrides):
-        try:
-            judged = judge(spec, case, overrides, module)
-        except TeenyError as error:
-            yield CheckRow(name, case, error=error.finding), error.exit
-            continue
-        failed = any(finding.severity is Severity.ERROR for finding in judged.findings)
-        yield CheckRow(name, case, judged.findings), Exit.FAILED if failed else Exit.OK
+        return [(CheckRow(name, {}, error=error.finding), error.exit)]
+    rows = [_check_case(spec, case, overrides, module) for case in cases_of(spec, overrides)]
+    if overrides.dims or overrides.scalars or any(_is_cut_short(row) for row, _ in rows):
+        return rows  # some case was not looked at in full as the manifest has it, and might have what is ignored
+    idle = tuple(
+        finding
+        for finding in idle_ignores(spec, {finding.id for row, _ in rows for finding, _ in row.ignored})
+        if finding.id not in spec.ignore
+    )
+    return [(replace(row, findings=row.findings + idle), code) for row, code in rows]
+
+
+def _is_cut_short(row: CheckRow) -> bool:
+    """Whether something kept rules from looking at all of the case."""
+    from teenycli.checks import LAYOUT_IDS
+
+    return row.error is not None or any(finding.id in LAYOUT_IDS for finding in row.findings)
+
+
+def _check_case(spec: OpSpec, case: dict[str, int], overrides: Overrides, module: Module) -> tuple[CheckRow, Exit]:
+    from teenycli.commands.cases import judge
+
+    try:
+        judged = judge(spec, case, overrides, module)
+    except TeenyError as error:
+        return CheckRow(spec.name, case, error=error.finding), error.exit
+    ignored = tuple((finding, spec.ignore[finding.id]) for finding in judged.ignored)
+    return CheckRow(spec.name, case, judged.findings, ignored=ignored), Exit.OK

@@ -1,0 +1,27 @@
+"""What an op's ``ignore`` says that it need not, or cannot.
+
+May import ``errors``, ``explain`` and ``manifest``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from teenycli.errors import Finding, Severity, did_you_mean
+from teenycli.explain import groups
+from teenycli.manifest.spec import OpSpec, quote
+
+
+def idle_ignores(spec: OpSpec, matched: Collection[str]) -> Iterator[Finding]:
+    """A warning for each entry of ``ignore`` that took nothing away in any case; ``matched`` are the ids that some did.
+
+    An entry for one of these warnings themselves is left alone.
+    """
+    for id in spec.ignore:
+        where = spec.origin.place(f"ignore.{quote(id)}")
+        if id not in groups():
+            hint = did_you_mean(id, groups()) or "'teeny explain' lists all"
+            yield Finding("unknown-id", f"'{id}' is ignored, and no finding has that id", Severity.WARNING, where, hint)
+        elif id not in matched and id not in ("unused-ignore", "unknown-id"):
+            message = f"'{id}' is ignored, and no case of the op has that finding"
+            yield Finding("unused-ignore", message, Severity.WARNING, where, "take it out of 'ignore'")
