@@ -1,4 +1,4 @@
-"""Which findings ``teeny check`` shows, and which of them fail: ``--select``, ``--ignore``, ``--strict``.
+"""Findings by their ids: which ``teeny check`` shows, and which of them fail: ``--select``, ``--ignore``, ``--strict``.
 
 May import click and the rooms below.
 """
@@ -10,10 +10,23 @@ from dataclasses import dataclass, replace
 
 import click
 
-from teenycli.commands.options import Command, known_ids
-from teenycli.errors import Finding, Severity
+from teenycli.commands.options import Command
+from teenycli.errors import Finding, Severity, TeenyError, did_you_mean
 from teenycli.exits import Exit
+from teenycli.explain import groups, matching
 from teenycli.report.rows import CheckRow
+
+
+def known_ids(names: Iterable[str]) -> list[str]:
+    """The ids of findings that ``names`` stand for, each once. Raises TeenyError ``unknown-id``."""
+    found: list[str] = []
+    for name in names:
+        ids = matching(name, groups())
+        if not ids:
+            hint = did_you_mean(name, groups()) or "'teeny explain' lists all"
+            raise TeenyError("unknown-id", f"no finding has the id '{name}'", hint=hint)
+        found += ids
+    return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True)

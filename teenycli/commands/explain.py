@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from teenycli.commands.options import known_ids, output_options
+from teenycli.commands.choice import known_ids
+from teenycli.commands.options import output_options
 from teenycli.exits import Exit
 from teenycli.explain import groups, page
 from teenycli.report.console import Console

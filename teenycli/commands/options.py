@@ -5,25 +5,10 @@ May import click and the rooms below.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
-
-from teenycli.errors import TeenyError, did_you_mean
-from teenycli.explain import groups, matching
-
-
-def known_ids(names: Iterable[str]) -> list[str]:
-    """The ids of findings that ``names`` stand for, each once. Raises TeenyError ``unknown-id``."""
-    found: list[str] = []
-    for name in names:
-        ids = matching(name, groups())
-        if not ids:
-            hint = did_you_mean(name, groups()) or "'teeny explain' lists all"
-            raise TeenyError("unknown-id", f"no finding has the id '{name}'", hint=hint)
-        found += ids
-    return list(dict.fromkeys(found))
 
 
 def amount(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:

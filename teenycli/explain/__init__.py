@@ -12,7 +12,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 #: Groups in the order in which they are listed, with what their findings come from.
 GROUPS = {
@@ -22,7 +25,6 @@ GROUPS = {
     "fault": "Faults of a running kernel",
 }
 
-_PAGES = files(__name__) / "pages"
 _SHAPE = re.compile(
     r"# (?P<title>[^\n]+)\n\n(?P<what>.+?)\n\n## Why\n\n(?P<why>.+?)\n\n## Example\n\n(?P<example>.+?)"
     r"\n\n## Cure\n\n(?P<cure>.+?)\n",
@@ -45,19 +47,27 @@ class Page:
 
 
 @cache
+def _pages() -> Traversable:
+    """The folder of pages. importlib.resources takes milliseconds that most commands need not spend."""
+    from importlib.resources import files
+
+    return files(__name__) / "pages"
+
+
+@cache
 def groups() -> dict[str, str]:
     """The group of every id: in the groups' order, then the alphabet's."""
     return {
         name.removesuffix(".md"): group
         for group in GROUPS
-        for name in sorted(file.name for file in (_PAGES / group).iterdir())
+        for name in sorted(file.name for file in (_pages() / group).iterdir())
     }
 
 
 def page(id: str) -> Page:
     """The page of a finding. Raises KeyError for an id that has none."""
     group = groups()[id]
-    found = _SHAPE.fullmatch(_PAGES.joinpath(group, f"{id}.md").read_text("utf-8"))
+    found = _SHAPE.fullmatch(_pages().joinpath(group, f"{id}.md").read_text("utf-8"))
     assert found is not None, f"the page of {id} has another shape"
     return Page(id, group, **found.groupdict())
 
