@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from teenycli.launch.cases import Overrides
     from teenycli.manifest.load import Manifest
     from teenycli.manifest.spec import OpSpec
-    from teenycli.ptx import Module
 
 
 @click.command()
@@ -69,10 +69,17 @@ def check(
 
             console.out.write(annotation(error.finding, _workspace()) + "\n")
         raise
-    checked = [pair for name in names for pair in _check(found, name, overrides)]
+    rows, code = [], Exit.OK
+    for name in names:
+        of_op = []
+        for row, exit_code in _check(found, name, overrides):
+            of_op.append(row)
+            code = max(code, exit_code)
+        as_written = name in found.ops and not (overrides.dims or overrides.scalars)
+        rows += _with_idle(found.ops[name], of_op) if as_written else of_op
     if not ops:
-        checked += [(_not_read(name, place), Exit.OK) for name, place in found.pipelines.items()]
-    rows = [choice.of_row(row) for row, _ in checked]
+        rows += [_not_read(name, place) for name, place in found.pipelines.items()]
+    rows = [choice.of_row(row) for row in rows]
     if as_json:
         from teenycli.report.jsonout import check_document
 
@@ -86,7 +93,7 @@ def check(
 
         shown = [row for row in rows if row.findings or row.error or not quiet]
         console.show(*check_page(shown, brief=not (console.out.tty or verbose), ignored=verbose))
-    return max([Exit.OK, *(code for _, code in checked), *map(choice.exit, rows)])
+    return max([code, *map(choice.exit, rows)])
 
 
 def _workspace() -> Path:
@@ -99,41 +106,33 @@ def _not_read(pipeline: str, place: Place) -> CheckRow:
     return CheckRow(f"pipeline.{pipeline}", {}, (note,))
 
 
-def _check(manifest: Manifest, name: str, overrides: Overrides) -> list[tuple[CheckRow, Exit]]:
+def _check(manifest: Manifest, name: str, overrides: Overrides) -> Iterator[tuple[CheckRow, Exit]]:
     """A row for each case of an op, with the exit code that an error in its place leads to."""
-    from teenycli.checks.ignores import idle_ignores
-    from teenycli.commands.cases import module_of
+    from teenycli.commands.cases import judge, module_of
     from teenycli.launch.cases import cases_of
 
     try:
         spec = manifest.op(name)
         module = module_of(spec)
     except TeenyError as error:
-        return [(CheckRow(name, {}, error=error.finding), error.exit)]
-    rows = [_check_case(spec, case, overrides, module) for case in cases_of(spec, overrides)]
-    if overrides.dims or overrides.scalars or any(_is_cut_short(row) for row, _ in rows):
-        return rows  # some case was not looked at in full as the manifest has it, and might have what is ignored
-    idle = tuple(
-        finding
-        for finding in idle_ignores(spec, {finding.id for row, _ in rows for finding, _ in row.ignored})
-        if finding.id not in spec.ignore
-    )
-    return [(replace(row, findings=row.findings + idle), code) for row, code in rows]
+        yield CheckRow(name, {}, error=error.finding), error.exit
+        return
+    for case in cases_of(spec, overrides):
+        try:
+            judged = judge(spec, case, overrides, module)
+        except TeenyError as error:
+            yield CheckRow(name, case, error=error.finding), error.exit
+            continue
+        ignored = tuple((finding, spec.ignore[finding.id]) for finding in judged.ignored)
+        yield CheckRow(name, case, judged.findings, ignored=ignored), Exit.OK
 
 
-def _is_cut_short(row: CheckRow) -> bool:
-    """Whether something kept rules from looking at all of the case."""
+def _with_idle(spec: OpSpec, rows: list[CheckRow]) -> list[CheckRow]:
+    """The rows of an op, with what there is to say of its ``ignore``; the same rows when not all was looked at."""
     from teenycli.checks import LAYOUT_IDS
+    from teenycli.checks.ignores import idle_ignores
 
-    return row.error is not None or any(finding.id in LAYOUT_IDS for finding in row.findings)
-
-
-def _check_case(spec: OpSpec, case: dict[str, int], overrides: Overrides, module: Module) -> tuple[CheckRow, Exit]:
-    from teenycli.commands.cases import judge
-
-    try:
-        judged = judge(spec, case, overrides, module)
-    except TeenyError as error:
-        return CheckRow(spec.name, case, error=error.finding), error.exit
-    ignored = tuple((finding, spec.ignore[finding.id]) for finding in judged.ignored)
-    return CheckRow(spec.name, case, judged.findings, ignored=ignored), Exit.OK
+    if any(row.error is not None or any(finding.id in LAYOUT_IDS for finding in row.findings) for row in rows):
+        return rows
+    idle = tuple(idle_ignores(spec, {finding.id for row in rows for finding, _ in row.ignored}))
+    return [replace(row, findings=row.findings + idle) if row.op == spec.name else row for row in rows]
