@@ -116,6 +116,10 @@ class TestIgnoring:
         op = {**ADD, **wrong, "ignore": {"input-written": "by design"}}
         assert "unused-ignore" not in ids(teeny("check", "--json", "-m", manifest(tmp_path, it=op)))
 
+    def test_what_only_a_run_can_find_is_not_unused(self, teeny: Teeny, tmp_path: Path) -> None:
+        path = manifest(tmp_path, it={**ADD, "ignore": {"out-of-bounds": "reads past the end, by design"}})
+        assert ids(teeny("check", "--json", "-m", path)) == []
+
     def test_the_warning_itself_can_be_ignored(self, teeny: Teeny, tmp_path: Path) -> None:
         op = {**ADD, "ignore": {"grid-zero": "to come", "unused-ignore": "for the next release"}}
         assert ids(teeny("check", "--json", "-m", manifest(tmp_path, it=op))) == []
