@@ -1,37 +1,84 @@
 """Rules over a plan, the entry it launches, and the limits of where it would run. No device is needed.
 
-:func:`check` is all that the rooms above need. A rule is a generator of findings over a :class:`Subject`; ``RULES``
-lists them in the order in which their findings are shown.
+:func:`check` is all that the rooms above need. A rule is a generator of findings: over a :class:`Subject`, one launch
+or over all launches of a plan. ``RULES`` lists them in the order in which their findings are shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from teenycli.checks.arguments import argument_count, argument_kind, argument_width, parameter_bytes
-from teenycli.checks.coverage import not_looked_at
-from teenycli.checks.data import initial_data
-from teenycli.checks.direction import buffer_direction
-from teenycli.checks.geometry import block_directives, block_limits, cluster_shape, grid_limits, shared_memory
-from teenycli.checks.subject import Subject
+from teenycli.checks.data import initial_data, row_strides
+from teenycli.checks.direction import buffer_direction, with_directions
+from teenycli.checks.geometry import (
+    backward_grid,
+    block_directives,
+    block_limits,
+    cluster_shape,
+    grid_limits,
+    shared_memory,
+)
+from teenycli.checks.subject import Subject, subjects_of
+from teenycli.checks.tensormaps import tensor_maps
 from teenycli.errors import Finding, Severity
+from teenycli.launch.plan import Plan
+from teenycli.manifest.spec import OpSpec
+from teenycli.ptx.model import Module
 
 Rule = Callable[[Subject], Iterator[Finding]]
+PlanRule = Callable[[Sequence[Subject]], Iterator[Finding]]
 
-RULES: tuple[Rule, ...] = (
-    argument_count, argument_width, argument_kind, buffer_direction, parameter_bytes, block_directives, block_limits,
-    grid_limits, cluster_shape, shared_memory, initial_data, not_looked_at,
+_ARGUMENTS: tuple[Rule, ...] = (argument_count, argument_width, argument_kind)
+_BUFFERS: tuple[PlanRule, ...] = (buffer_direction,)
+_GEOMETRY: tuple[Rule, ...] = (
+    parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, cluster_shape, shared_memory,
+    tensor_maps,
 )  # fmt: skip
+_DATA: tuple[PlanRule, ...] = (row_strides, initial_data)
+RULES = (*_ARGUMENTS, *_BUFFERS, *_GEOMETRY, *_DATA)
 
 #: Ids of the findings without which no launch can be laid out: ``--no-check`` does not skip these.
-LAYOUT_IDS = frozenset({"argument-count", "argument-width"})
+LAYOUT_IDS = frozenset({"argument-count", "argument-width", "row-stride"})
 
 
-def check(subject: Subject) -> list[Finding]:
-    """Every finding of every rule, worst first, else in the rules' order."""
-    found = [finding for rule in RULES for finding in rule(subject)]
+def check(plan: Plan, module: Module, spec: OpSpec) -> list[Finding]:
+    """Every finding of every rule, worst first, else in the rules' order.
+
+    What is found in some launches of several says in which; what is found in all of them is said once.
+    """
+    subjects = subjects_of(plan, module, spec)
+    found = [
+        *_of_launches(_ARGUMENTS, subjects),
+        *(finding for rule in _BUFFERS for finding in rule(subjects)),
+        *_of_launches(_GEOMETRY, subjects),
+        *(finding for rule in _DATA for finding in rule(subjects)),
+    ]
     order = list(Severity)
     return sorted(found, key=lambda finding: order.index(finding.severity))
 
 
-__all__ = ["LAYOUT_IDS", "RULES", "Subject", "check"]
+def _of_launches(rules: Sequence[Rule], subjects: Sequence[Subject]) -> Iterator[Finding]:
+    for rule in rules:
+        launches: dict[Finding, list[int]] = {}
+        for subject in subjects:
+            for finding in rule(subject):
+                launches.setdefault(finding, []).append(subject.launch.index)
+        yield from (_in_launches(finding, which, len(subjects)) for finding, which in launches.items())
+
+
+def _in_launches(finding: Finding, which: list[int], count: int) -> Finding:
+    if len(which) == count:
+        return finding
+    several, shown = "es" if len(which) > 1 else "", ", ".join(map(str, which[:5]))
+    more = f" and {len(which) - 5} more" if len(which) > 5 else ""
+    return replace(finding, message=f"launch{several} {shown}{more} of {count}: {finding.message}")
+
+
+def directed(plan: Plan, module: Module, spec: OpSpec) -> Plan:
+    """The plan with each buffer's role from what the body does with it: for launches whose buffers say none."""
+    return with_directions(subjects_of(plan, module, spec)[0])
+
+
+__all__ = ["LAYOUT_IDS", "RULES", "check", "directed"]

@@ -5,7 +5,7 @@ This is what names two swapped pointers. May import ``checks.subject`` and what 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from teenycli.checks.subject import Subject
@@ -16,40 +16,58 @@ from teenycli.ptx.layout import Slot
 _WRITES = {"store", "atomic"}
 
 
-def buffer_direction(subject: Subject) -> Iterator[Finding]:
-    """An output is written through some argument that points to it; an input, unless it is an output in place, is not.
+def buffer_direction(subjects: Sequence[Subject]) -> Iterator[Finding]:
+    """An output is written through some argument that points to it, in some launch; an input, unless it is an output in
+    place, in none.
 
     Only what the body surely does counts: a pointer that is handed on, or reaches an instruction whose effect is not
     known here, is left alone.
     """
-    if subject.spec.origin.options or len(subject.args) != len(subject.visible):
+    if any(s.spec.origin.options or len(s.args) != len(s.visible) for s in subjects):
         return  # on the command line no buffer has a direction
+    pointers = [(subject, *pointer) for subject in subjects for pointer in _pointers(subject)]
     written: dict[str, bool] = {}
-    for argument, slot, buffer in _pointers(subject):
+    found: dict[tuple[str, str], Finding] = {}
+    for subject, argument, slot, buffer in pointers:
         usage = subject.usages[slot.index]
         kinds = {access.kind for access in usage.accesses}
         known = bool(usage.loads) and not usage.escaped and "other" not in kinds
         writes = bool(kinds & _WRITES)
         written[buffer.name] = written.get(buffer.name, False) or writes or not known
         if known and writes and not buffer.is_output and buffer.role != "scratch":
-            yield Finding(
-                "input-written",
-                f"argument {argument.index} '{argument.name}' is the {buffer.role} '{buffer.name}', and the kernel "
-                f"writes through parameter {slot.index}",
-                where=subject.key(argument.source),
-                hint=f'pass an output there, or say that it is one: output = {{ name = …, inout = "{buffer.name}" }}',
-                note=subject.declared(slot),
-            )
-    for argument, slot, buffer in _pointers(subject):
+            finding = _input_written(subject, argument, slot, buffer)
+            found.setdefault((argument.source, buffer.name), finding)
+    for subject, argument, slot, buffer in pointers:
         if buffer.is_output and not written[buffer.name]:
-            yield Finding(
-                "output-not-written",
-                f"argument {argument.index} '{argument.name}' is the output '{buffer.output or buffer.name}', and the "
-                f"kernel only reads through parameter {slot.index}",
-                where=subject.key(argument.source),
-                hint="pass an input there",
-                note=subject.declared(slot),
-            )
+            finding = _output_not_written(subject, argument, slot, buffer)
+            found.setdefault((argument.source, buffer.name), finding)
+    yield from found.values()
+
+
+def _input_written(subject: Subject, argument: Argument, slot: Slot, buffer: Buffer) -> Finding:
+    return Finding(
+        "input-written",
+        f"{_in(subject)}argument {argument.index} '{argument.name}' is the {buffer.role} '{buffer.name}', and the "
+        f"kernel writes through parameter {slot.index}",
+        where=subject.key(argument.source),
+        hint=f'pass an output there, or say that it is one: output = {{ name = …, inout = "{buffer.name}" }}',
+        note=subject.declared(slot),
+    )
+
+
+def _output_not_written(subject: Subject, argument: Argument, slot: Slot, buffer: Buffer) -> Finding:
+    return Finding(
+        "output-not-written",
+        f"{_in(subject)}argument {argument.index} '{argument.name}' is the output '{buffer.output or buffer.name}', "
+        f"and the kernel only reads through parameter {slot.index}",
+        where=subject.key(argument.source),
+        hint="pass an input there",
+        note=subject.declared(slot),
+    )
+
+
+def _in(subject: Subject) -> str:
+    return f"launch {subject.launch.index}: " if len(subject.plan.launches) > 1 else ""
 
 
 def with_directions(subject: Subject) -> Plan:

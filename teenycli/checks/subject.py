@@ -1,4 +1,4 @@
-"""What a rule looks at: one launch of a plan, with the entry it is of.
+"""What a rule looks at: launches of a plan, with the entry they are of.
 
 May import ``launch``, ``manifest``, ``ptx``, ``arch`` and ``errors``.
 """
@@ -11,7 +11,7 @@ from functools import cached_property
 from teenycli.arch import Limits, limits_of, parse_target
 from teenycli.errors import Place
 from teenycli.launch.plan import Argument, Launch, Plan
-from teenycli.manifest.spec import OpSpec
+from teenycli.manifest.spec import KernelSpec, OpSpec
 from teenycli.ptx import code_of
 from teenycli.ptx.layout import Slot, layout
 from teenycli.ptx.model import Function, Module
@@ -20,27 +20,61 @@ from teenycli.ptx.usage import Usage, usage_of
 
 
 @dataclass
-class Subject:
-    """A launch to judge. ``sm`` is the architecture that offsets and limits are taken for; ``spec`` is the op
-    that the plan is of."""
+class Compiled:
+    """An entry as the rules read it, once for all launches of it. ``sm`` is the architecture that offsets and limits
+    are taken for."""
 
-    plan: Plan
-    launch: Launch
     module: Module
     entry: Function
     sm: int
-    spec: OpSpec
-
-    @classmethod
-    def of(cls, plan: Plan, launch: Launch, module: Module, spec: OpSpec) -> Subject:
-        """The subject for the entry's own ``.target``."""
-        entry = next(e for e in module.entries if e.name == launch.entry)
-        return cls(plan, launch, module, entry, parse_target(module.target).sm, spec)
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
         """All parameters of the entry, laid out."""
         return layout(self.entry, self.sm)
+
+    @cached_property
+    def usages(self) -> tuple[Usage, ...]:
+        """What the body does with each parameter. Parses the body."""
+        return usage_of(code_of(self.module, self.entry))
+
+    @cached_property
+    def static_shared(self) -> int:
+        return shared_static(self.module, self.entry)
+
+
+@dataclass
+class Subject:
+    """A launch to judge; ``spec`` is the op that the plan is of."""
+
+    plan: Plan
+    launch: Launch
+    compiled: Compiled
+    spec: OpSpec
+
+    @property
+    def module(self) -> Module:
+        return self.compiled.module
+
+    @property
+    def entry(self) -> Function:
+        return self.compiled.entry
+
+    @property
+    def sm(self) -> int:
+        return self.compiled.sm
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        return self.compiled.slots
+
+    @property
+    def usages(self) -> tuple[Usage, ...]:
+        return self.compiled.usages
+
+    @property
+    def static_shared(self) -> int:
+        return self.compiled.static_shared
 
     @cached_property
     def hidden(self) -> int:
@@ -57,24 +91,29 @@ class Subject:
         """The user's arguments."""
         return tuple(argument for argument in self.launch.args if not argument.hidden)
 
-    @cached_property
-    def usages(self) -> tuple[Usage, ...]:
-        """What the body does with each parameter. Parses the body."""
-        return usage_of(code_of(self.module, self.entry))
-
-    @cached_property
-    def static_shared(self) -> int:
-        return shared_static(self.module, self.entry)
-
     @property
     def limits(self) -> Limits:
         return limits_of(self.sm)
 
+    @property
+    def kernel(self) -> KernelSpec:
+        """What the manifest says of the launch: the op, or its backward."""
+        return self.spec.kernel(self.plan.backward)
+
     def key(self, name: str) -> Place:
-        """The place of a key of the op: ``grid``, or of what a plan gives as ``source``."""
-        origin = self.spec.origin
-        return origin.place(name.removeprefix(f"{origin.prefix}."))
+        """The place of a key of the op or its backward: ``grid``, or of what a plan gives as ``source``."""
+        for origin in (self.kernel.origin, self.spec.origin):
+            if name.startswith(f"{origin.prefix}."):
+                return origin.place(name.removeprefix(f"{origin.prefix}."))
+        return self.kernel.origin.place(name)
 
     def declared(self, slot: Slot) -> str:
         """Where a parameter is declared, for a note."""
         return f"{slot.param.name} is declared at {self.module.source.name}:{slot.param.at.line}"
+
+
+def subjects_of(plan: Plan, module: Module, spec: OpSpec) -> tuple[Subject, ...]:
+    """A subject for each launch of the plan, for the entry's own ``.target``."""
+    entry = next(e for e in module.entries if e.name == plan.entry)
+    compiled = Compiled(module, entry, parse_target(module.target).sm)
+    return tuple(Subject(plan, launch, compiled, spec) for launch in plan.launches)

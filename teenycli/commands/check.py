@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from teenycli.commands.choice import Choice, choice_options
-from teenycli.commands.options import manifest_options, output_options
+from teenycli.commands.options import checkpoint_options, manifest_options, output_options
 from teenycli.errors import Finding, Place, Severity, TeenyError
 from teenycli.exits import Exit
 from teenycli.report.console import Console
 from teenycli.report.rows import CheckRow
 
 if TYPE_CHECKING:
+    from teenycli.commands.cases import Judged
+    from teenycli.commands.checkpoint import Checkpoint
     from teenycli.launch.cases import Overrides
     from teenycli.manifest.load import Manifest
     from teenycli.manifest.spec import OpSpec
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("ops", nargs=-1, metavar="[OP]...")
 @manifest_options
+@checkpoint_options
 @choice_options
 @output_options
 def check(
@@ -33,6 +37,8 @@ def check(
     manifest: str | None,
     dims: tuple[str, ...],
     scalars: tuple[str, ...],
+    checkpoint: str | None,
+    node: str | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     strict: bool,
@@ -59,6 +65,7 @@ def check(
         names = selected(found, ops)
         overrides = parse_overrides(dims, scalars)
         check_overrides(overrides, [found.ops[name] for name in names if name in found.ops])
+        params = _checkpoint(checkpoint, node, ops)
     except TeenyError as error:
         if as_json:
             from teenycli.report.jsonout import check_document
@@ -72,7 +79,7 @@ def check(
     rows, code = [], Exit.OK
     for name in names:
         of_op = []
-        for row, exit_code in _check(found, name, overrides):
+        for row, exit_code in _check(found, name, overrides, params):
             of_op.append(row)
             code = max(code, exit_code)
         as_written = name in found.ops and not (overrides.dims or overrides.scalars)
@@ -106,25 +113,43 @@ def _not_read(pipeline: str, place: Place) -> CheckRow:
     return CheckRow(f"pipeline.{pipeline}", {}, (note,))
 
 
-def _check(manifest: Manifest, name: str, overrides: Overrides) -> Iterator[tuple[CheckRow, Exit]]:
-    """A row for each case of an op, with the exit code that an error in its place leads to."""
-    from teenycli.commands.cases import judge, module_of
+def _checkpoint(file: str | None, node: str | None, ops: tuple[str, ...]) -> Checkpoint | None:
+    if file is None and node is None:
+        return None  # and numpy stays out
+    from teenycli.commands.checkpoint import open_checkpoint
+
+    return open_checkpoint(file, node, ops)
+
+
+def _check(
+    manifest: Manifest, name: str, overrides: Overrides, checkpoint: Checkpoint | None
+) -> Iterator[tuple[CheckRow, Exit]]:
+    """A row for each case of an op, and of its backward, with the exit code that an error in its place leads to."""
+    from teenycli.commands.cases import judge, judge_backward, module_of
     from teenycli.launch.cases import cases_of
 
     try:
         spec = manifest.op(name)
-        module = module_of(spec)
+        cases, module = cases_of(spec, overrides), module_of(spec)
+        backward = None if spec.backward is None else module_of(spec.backward)
     except TeenyError as error:
         yield CheckRow(name, {}, error=error.finding), error.exit
         return
-    for case in cases_of(spec, overrides):
-        try:
-            judged = judge(spec, case, overrides, module)
-        except TeenyError as error:
-            yield CheckRow(name, case, error=error.finding), error.exit
-            continue
-        ignored = tuple((finding, spec.ignore[finding.id]) for finding in judged.ignored)
-        yield CheckRow(name, case, judged.findings, ignored=ignored), Exit.OK
+    for case in cases:
+        yield _judged(name, case, partial(judge, spec, case, overrides, module, checkpoint))
+    if backward is None:
+        return
+    for case in cases:
+        yield _judged(spec.kernel(True).name, case, partial(judge_backward, spec, case, overrides, backward))
+
+
+def _judged(name: str, case: dict[str, int], judge: Callable[[], Judged]) -> tuple[CheckRow, Exit]:
+    try:
+        judged = judge()
+    except TeenyError as error:
+        return CheckRow(name, case, error=error.finding), error.exit
+    ignored = tuple((finding, judged.spec.ignore[finding.id]) for finding in judged.ignored)
+    return CheckRow(name, case, judged.findings, ignored=ignored), Exit.OK
 
 
 def _with_idle(spec: OpSpec, rows: list[CheckRow]) -> list[CheckRow]:

@@ -52,3 +52,17 @@ def manifest_options(command: Command) -> Command:
     ):  # fmt: skip
         command = option(command)
     return command
+
+
+def checkpoint_options(command: Command) -> Command:
+    """``--checkpoint``, ``--node``: where an op's params come from."""
+    for option in reversed(
+        (
+            click.option(
+                "--checkpoint", metavar="FILE", help="Take params from a .safetensors file, keys {node}.{param}."
+            ),
+            click.option("--node", metavar="NAME", help="The op's node in the checkpoint, such as model.0.conv."),
+        )
+    ):
+        command = option(command)
+    return command

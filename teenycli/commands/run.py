@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from teenycli.commands.options import amount, manifest_options, output_options
+from teenycli.commands.options import amount, checkpoint_options, manifest_options, output_options
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
 from teenycli.report.console import Console
@@ -18,10 +18,14 @@ _FORMS = "n=i32:1024, x=f32[1024], w=f16[64,32]:random, p=null, y=alias:x, s=byt
 @click.argument("op", required=False)
 @manifest_options
 @click.option("--case", metavar="N|all", help="Run case N of the op, from 0, or all.  [default: the op's own dims]")
+@click.option("--backward", is_flag=True, help="Run the op's backward after it, and compare the gradients.")
+@click.option("--gradcheck", is_flag=True, help="Hold the gradients against differences of the forward, at the small "
+              "dims that the op's gradcheck table gives.")  # fmt: skip
 @click.option("--device", default="auto", show_default=True, metavar="auto|cpu|cuda|cuda:N", help="Where to run.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=INIT", help="Fill a buffer otherwise; with --ptx also "
               "NAME=f32[N]:INIT, a buffer that only a struct points to.")  # fmt: skip
+@checkpoint_options
 @click.option("--save", "saves", multiple=True, metavar="NAME=FILE", help="Save an output: .npy, .npz or .bin.")
 @click.option("--expect", "expects", multiple=True, metavar="NAME=@FILE", help="Compare an output with a file.")
 @click.option("--rtol", type=float, callback=amount, metavar="X", help="Relative tolerance of comparisons.")

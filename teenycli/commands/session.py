@@ -15,21 +15,28 @@ from pathlib import Path
 from teenycli.arch import parse_target
 from teenycli.checks import LAYOUT_IDS
 from teenycli.commands.cases import Judged, judge_plan, module_of
+from teenycli.commands.checkpoint import open_checkpoint
 from teenycli.commands.request import Options, Request
 from teenycli.commands.running import (
     Expectation,
+    How,
     Outcome,
     check_expectations,
     check_names,
     name_of,
+    run_backward,
     run_case,
 )
 from teenycli.devices.base import Device
+from teenycli.devices.gradcheck import Pair, check_differentiable
 from teenycli.devices.select import choose
 from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.exits import Exit
+from teenycli.launch.backward import plan_backward
 from teenycli.launch.build import plan_case, with_inits
 from teenycli.launch.plan import Plan
+from teenycli.manifest.spec import grad_name
+from teenycli.ptx import Module
 from teenycli.report.console import Console
 from teenycli.report.jsonout import run_document
 from teenycli.report.launch_table import run_page
@@ -47,6 +54,8 @@ class Session:
         self.request = request
         self.console = Console.of_process(options.color)
         self.module = module_of(request.spec)
+        self.checkpoint = open_checkpoint(options.checkpoint, options.node, [options.op])
+        self.backward = self._backward_module()
         self.outcomes: list[Outcome] = []
         #: The case that ended the run early, and why.
         self.failed: tuple[Judged, TeenyError] | None = None
@@ -54,7 +63,7 @@ class Session:
     def run(self) -> Exit:
         """Run it all; returns the exit code. Raises what makes a run impossible."""
         judged = [self._judge(dims) for dims in self.request.cases]
-        stopped = [finding for one in judged for finding in self._stopping(one)]
+        stopped = [finding for steps in judged for one in steps for finding in self._stopping(one)]
         if stopped:
             self._explain(stopped)
             if self.options.as_json:
@@ -62,18 +71,21 @@ class Session:
             return Exit.FAILED
         expect = Expectation(_files("--expect", self.request.expects), self.options.rtol, self.options.atol)
         saves = _files("--save", self.request.saves)
-        for one in judged:
-            check_names(one.plan, {*expect.files, *saves}, self.request.adhoc)
-            check_expectations(one.plan, expect)
+        for steps in judged:
+            check_names([one.plan for one in steps], {*expect.files, *saves}, self.request.adhoc)
+            for one in steps:
+                check_expectations(one.plan, expect)
         self._check_saves(judged[0], saves)
+        how = How(self.options.seed, self.options.timeout, expect, self.request.adhoc, tuple(saves),
+                  self.options.gradcheck)  # fmt: skip
         # With --json standard output is the document's alone.
         output = sys.stderr.write if self.options.as_json else None
-        device, reason = choose(self.options.device, self.module, judged[0].plan.entry, output)
+        device, reason = choose(self.options.device, self.module, judged[0][0].plan.entry, output)
         with _closing(device):
             self._tell_device(reason)
-            for one in self._laid_out(judged, device):
+            for one in self._laid_out([one for steps in judged for one in steps], device):
                 try:
-                    self.outcomes.append(self._run(device, one, expect, tuple(saves)))
+                    self.outcomes.append(self._run(device, one, how))
                 except TeenyError as error:
                     if error.exit is Exit.UNUSABLE and not self.outcomes:
                         raise  # nothing has run: it is about what was asked for
@@ -89,12 +101,43 @@ class Session:
 
     # --- before the launch ---
 
-    def _judge(self, dims: Mapping[str, int]) -> Judged:
-        return judge_plan(self.request.spec, self._plan(dims), self.module)
+    def _backward_module(self) -> Module | None:
+        """The PTX of the backward, where one is asked for. Raises TeenyError ``no-backward``."""
+        spec = self.request.spec
+        if not (self.options.backward or self.options.gradcheck):
+            return None
+        if spec.backward is None:
+            hint = f"write it as a table: [{spec.origin.name('backward')}]"
+            raise TeenyError(
+                "no-backward", f"the op '{spec.name}' has no backward", where=spec.origin.place(), hint=hint
+            )
+        return self.module if spec.backward.ptx_path == spec.ptx_path else module_of(spec.backward)
+
+    def _judge(self, dims: Mapping[str, int]) -> tuple[Judged, ...]:
+        """What is run for a case, checked: the forward, then the backward."""
+        found = [judge_plan(self.request.spec, self._plan(dims), self.module)]
+        if self.backward is not None:
+            found.append(judge_plan(self.request.spec, self._plan_backward(dims), self.backward))
+            if self.options.gradcheck:
+                check_differentiable(Pair(self.request.spec, found[0].plan, found[1].plan))
+        return tuple(found)
 
     def _plan(self, dims: Mapping[str, int], sm: int | None = None) -> Plan:
         request = self.request
-        return with_inits(plan_case(request.spec, dims, self.module, request.overrides, sm), request.inputs)
+        plan = plan_case(request.spec, dims, self.module, request.overrides, sm)
+        inits = {name: init for name, init in request.inputs.items() if not self._is_gradient(name)}
+        return with_inits(self.checkpoint.fill(plan) if self.checkpoint else plan, inits)
+
+    def _plan_backward(self, dims: Mapping[str, int], sm: int | None = None) -> Plan:
+        assert self.backward is not None
+        plan = plan_backward(self.request.spec, dims, self.backward, self.request.overrides, sm)
+        return with_inits(plan, {name: init for name, init in self.request.inputs.items() if self._is_gradient(name)})
+
+    def _is_gradient(self, name: str) -> bool:
+        """Whether ``--input`` is about a buffer that only the backward has."""
+        spec = self.request.spec
+        grads = {grad_name(buffer.name) for buffer in (*spec.inputs, *spec.params)}
+        return self.backward is not None and name in {"grad_output", *grads}
 
     def _stopping(self, judged: Judged) -> list[Finding]:
         """Show what the rules found; returns what keeps the launch from happening."""
@@ -110,13 +153,16 @@ class Session:
 
     def _laid_out(self, judged: list[Judged], device: Device) -> list[Judged]:
         """The plans with parameters where they lie on the device, which may be of another architecture."""
-        sm = device.layout_sm(self.module)
-        if sm == parse_target(self.module.target).sm:
-            return judged
-        return [replace(one, plan=self._plan(one.plan.case, sm)) for one in judged]
+        return [self._placed(one, device.layout_sm(one.module)) for one in judged]
 
-    def _check_saves(self, judged: Judged, files: dict[str, FileRef]) -> None:
-        by_name = {name: b for b in judged.plan.buffers for name in (b.name, name_of(b))}
+    def _placed(self, judged: Judged, sm: int) -> Judged:
+        if sm == parse_target(judged.module.target).sm:
+            return judged
+        plan = self._plan_backward if judged.plan.backward else self._plan
+        return replace(judged, plan=plan(judged.plan.case, sm))
+
+    def _check_saves(self, judged: tuple[Judged, ...], files: dict[str, FileRef]) -> None:
+        by_name = {name: b for one in reversed(judged) for b in one.plan.buffers for name in (b.name, name_of(b))}
         check_saves([Save(n, f, by_name[n].dtype) for n, f in files.items() if n in by_name], Path())
         if files and len(self.request.cases) > 1:
             raise TeenyError("bad-option", "--save takes one case, and several are run", hint="choose one: --case N")
@@ -127,25 +173,20 @@ class Session:
 
     # --- the launch ---
 
-    def _run(self, device: Device, judged: Judged, expect: Expectation, saved: tuple[str, ...]) -> Outcome:
-        outcome = run_case(
-            self.request.spec,
-            judged,
-            device,
-            seed=self.options.seed,
-            timeout=self.options.timeout,
-            expect=expect,
-            adhoc=self.request.adhoc,
-            saved=saved,
-        )
-        for finding in outcome.execution.findings:
+    def _run(self, device: Device, judged: Judged, how: How) -> Outcome:
+        if judged.plan.backward:
+            outcome = run_backward(judged, self.outcomes[-1], device, how)
+        else:
+            outcome = run_case(judged, device, how, keep=self.backward is not None)
+        for finding in (*outcome.execution.findings, *outcome.findings):
             self.console.tell(*problem(finding))
         return outcome
 
     # --- after it ---
 
     def _save(self, files: dict[str, FileRef]) -> None:
-        held = {name: out for out in self.outcomes[-1].outputs for name in (out.name, out.buffer.name)}
+        outputs = [out for outcome in reversed(self.outcomes) for out in outcome.outputs]
+        held = {name: out for out in outputs for name in (out.name, out.buffer.name)}
         done = save_all([Save(n, f, held[n].buffer.dtype, held[n].array) for n, f in files.items()], Path())
         if not self.options.quiet:
             for path in done:
@@ -159,6 +200,7 @@ class Session:
                 outcome.judged.shared_static,
                 tuple(out.summary for out in outcome.outputs),
                 tuple(Compared(out.name, out.comparison) for out in outcome.outputs if out.comparison is not None),
+                outcome.gradients,
             )
             for outcome in self.outcomes
         ]
@@ -167,10 +209,12 @@ class Session:
             judged, raised = self.failed
             error = raised.finding
             runs.append(RunRow(judged.shown(self.request.adhoc), shared_static=judged.shared_static))
-        # Every case compiles, or takes from the cache, the same entry: the first tells which it was.
+        # Every case compiles, or takes from the cache, the same entries: the first tells which it was.
         compile_ms = sum(outcome.execution.compile_ms for outcome in self.outcomes)
-        cached = bool(self.outcomes) and self.outcomes[0].execution.cached
-        report = RunReport(device.name, device.description, compile_ms, cached, tuple(runs), error)
+        first = self.outcomes[: 1 if self.backward is None else 2]
+        cached = bool(first) and all(outcome.execution.cached for outcome in first)
+        found = tuple(finding for outcome in self.outcomes for finding in outcome.findings)
+        report = RunReport(device.name, device.description, compile_ms, cached, tuple(runs), error, found)
         if self.options.as_json:
             self.console.document(run_document(report))
         elif not self.options.quiet:
@@ -186,8 +230,18 @@ class Session:
     def _tally(self) -> str:
         compared = [out.comparison for outcome in self.outcomes for out in outcome.outputs if out.comparison]
         wrong = sum(not comparison.ok for comparison in compared)
-        said = f"{count(len(self.outcomes), 'case')} of {len(self.request.cases)} run"
+        cases = sum(not outcome.judged.plan.backward for outcome in self.outcomes)
+        said = f"{count(cases, 'case')} of {len(self.request.cases)} run"
         return f"{said}; {count(len(compared), 'comparison')}, {wrong} wrong" if compared else said
+
+    def _wrong_gradients(self) -> bool:
+        """Whether differences contradict a gradient; a quiet run says here which."""
+        wrong = [one for outcome in self.outcomes for one in outcome.gradients if not one.ok]
+        if self.options.quiet and not self.options.as_json:
+            for one in wrong:
+                message = f"'{one.name}' differs from differences of the forward in {one.mismatches:,} of {one.count:,}"
+                self.console.tell(*problem(Finding("gradient-mismatch", f"{message} elements")))
+        return bool(wrong)
 
     def _verdict(self) -> Exit:
         """The exit code; a quiet run says here which outputs are wrong."""
@@ -205,7 +259,8 @@ class Session:
                 where = f"{plan.op} at {case(plan.case)}" if plan.case else plan.op
                 message = f"{where}: '{out.name}' differs from its reference in {share}"
                 self.console.tell(*problem(Finding("mismatch", message)))
-        verdict = Exit.FAILED if wrong else Exit.OK
+        found = any(outcome.findings for outcome in self.outcomes)
+        verdict = Exit.FAILED if wrong or found or self._wrong_gradients() else Exit.OK
         return verdict if self.failed is None else max(verdict, self.failed[1].exit)
 
 

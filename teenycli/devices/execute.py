@@ -50,22 +50,22 @@ def execute(
     *,
     timeout: float = 0.0,
     everything: bool = False,
+    kernels: Mapping[str, Kernel] | None = None,
 ) -> Execution:
     """Run every launch of ``plan`` on ``device``, which stays open.
 
-    ``arrays`` holds the first content of every buffer of the plan, by name, as many bytes as the buffer has.
+    ``arrays`` holds the first content of every buffer of the plan, by name, as many elements as the buffer has. Rows
+    that lie apart in memory are laid out here, and come back tight.
     ``timeout`` is for each launch, in seconds, 0 for none. What comes back are the outputs, or all buffers but scratch
-    when ``everything`` is wanted. Buffers are let go of however it ends.
+    when ``everything`` is wanted. ``kernels`` are those of ``load_kernels``, for a plan that is run again and again.
+    Buffers are let go of however it ends.
 
     Raises TeenyError: ``launch-limits``, ``buffer-size``, and whatever the device raises.
     """
     for launch in plan.launches:
         check_limits(launch, device.limits)
     contents = {buffer.name: _bytes_of(buffer, arrays) for buffer in plan.buffers}
-    kernels: dict[str, Kernel] = {}
-    for launch in plan.launches:
-        if launch.entry not in kernels:
-            kernels[launch.entry] = device.load(module, launch.entry)
+    kernels = load_kernels(plan, module, device) if kernels is None else kernels
     with ExitStack() as held:
         buffers: dict[str, DeviceBuffer] = {}
         for buffer in plan.buffers:
@@ -73,8 +73,8 @@ def execute(
             buffers[buffer.name] = uploaded
             held.callback(device.free, uploaded)
         times = tuple(device.launch(kernels[launch.entry], launch, buffers, timeout).ms for launch in plan.launches)
-        wanted = [b.name for b in plan.buffers if b.is_output or (everything and b.role != "scratch")]
-        results = {name: _like(arrays[name], device.download(buffers[name])) for name in wanted}
+        wanted = [b for b in plan.buffers if b.is_output or (everything and b.role != "scratch")]
+        results = {b.name: _like(b, arrays[b.name], device.download(buffers[b.name])) for b in wanted}
     return Execution(
         device.name,
         device.description,
@@ -84,6 +84,15 @@ def execute(
         results,
         tuple(finding for kernel in kernels.values() for finding in kernel.findings),
     )
+
+
+def load_kernels(plan: Plan, module: Module, device: Device) -> dict[str, Kernel]:
+    """Every entry that the plan launches, each loaded once. Raises what the device raises."""
+    kernels: dict[str, Kernel] = {}
+    for launch in plan.launches:
+        if launch.entry not in kernels:
+            kernels[launch.entry] = device.load(module, launch.entry)
+    return kernels
 
 
 def check_limits(launch: Launch, limits: Limits) -> None:
@@ -103,12 +112,24 @@ def check_limits(launch: Launch, limits: Limits) -> None:
 
 
 def _bytes_of(buffer: Buffer, arrays: Mapping[str, Array]) -> npt.NDArray[np.uint8]:
+    """The bytes of a buffer's memory: of its array, with zeros between rows that lie apart."""
     array = arrays.get(buffer.name)
-    if array is None or array.nbytes != buffer.nbytes:
+    if array is None or array.nbytes != buffer.size * buffer.dtype.size:
         have = "nothing" if array is None else f"{array.nbytes:,} bytes"
-        raise TeenyError("buffer-size", f"buffer '{buffer.name}' has {buffer.nbytes:,} bytes and was given {have}")
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        takes = buffer.size * buffer.dtype.size
+        raise TeenyError("buffer-size", f"buffer '{buffer.name}' has {takes:,} bytes and was given {have}")
+    raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    if not buffer.is_padded:
+        return raw
+    count, elems, stride = buffer.rows
+    memory = np.zeros((count, stride * buffer.dtype.size), np.uint8)
+    memory[:, : elems * buffer.dtype.size] = raw.reshape(count, -1)
+    return memory.reshape(-1)
 
 
-def _like(array: Array, raw: npt.NDArray[np.uint8]) -> Array:
+def _like(buffer: Buffer, array: Array, raw: npt.NDArray[np.uint8]) -> Array:
+    """The memory of a buffer as ``array`` is: what lies between rows is left out."""
+    if buffer.is_padded:
+        count, elems, _ = buffer.rows
+        raw = np.ascontiguousarray(raw.reshape(count, -1)[:, : elems * buffer.dtype.size]).reshape(-1)
     return raw.view(array.dtype).reshape(array.shape)

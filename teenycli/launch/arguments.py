@@ -1,6 +1,7 @@
 """Arguments of an op to arguments of a launch: values, C layout of structs, addresses, bytes.
 
-May import ``dtypes``, ``errors``, ``manifest`` and, in this room, ``namespace``, ``plan`` and ``values``.
+May import ``dtypes``, ``errors``, ``manifest`` and, in this room, ``namespace``, ``plan``, ``tensormaps`` and
+``values``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from pathlib import Path
 from teenycli.dtypes import DTYPES
 from teenycli.errors import TeenyError
 from teenycli.launch.namespace import BUFFER_LIMIT, BufferView, Namespace, Pointer
-from teenycli.launch.plan import Address, Argument, Field
+from teenycli.launch.plan import Address, Argument, Field, TensorMap
+from teenycli.launch.tensormaps import tensor_map
 from teenycli.launch.values import check_scalar, describe
 from teenycli.manifest.spec import ArgSpec
 
@@ -35,7 +37,7 @@ def argument(names: Namespace, spec: ArgSpec, index: int) -> Argument:
     ``unreadable``.
     """
     key = f"args[{index}]"
-    origin = names.spec.origin
+    origin = names.kernel.origin
     try:
         laid = _lay(names, spec, key)
     except TeenyError as error:
@@ -47,8 +49,10 @@ def _lay(names: Namespace, spec: ArgSpec, key: str) -> _Laid:
     if spec.kind == "struct":
         return _struct([_lay(names, member, key) for member in spec.members])
     if spec.kind == "bytes":
-        data = _bytes(spec.text, names.spec.folder)
+        data = _bytes(spec.text, names.kernel.folder)
         return _Laid((Field("bytes", data),), len(data), 1)
+    if spec.kind == "tensormap":
+        return _Laid((Field("tensormap", tensor_map(names, spec.text)),), TensorMap.SIZE, TensorMap.ALIGN)
     assert spec.value is not None, spec.kind
     value = names.value(spec.value, key)
     if spec.kind == "ptr":

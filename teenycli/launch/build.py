@@ -16,21 +16,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from teenycli.arch import parse_target
-from teenycli.dtypes import DTYPES
 from teenycli.errors import Place, TeenyError, did_you_mean
-from teenycli.launch.arguments import argument
 from teenycli.launch.cases import Overrides, check_dims
-from teenycli.launch.geometry import block_of, choose_entry, cluster_of, grid_of, shared_of
-from teenycli.launch.namespace import BUFFER_LIMIT, Namespace
-from teenycli.launch.plan import Address, Argument, Buffer, Field, Launch, Plan
+from teenycli.launch.geometry import choose_entry
+from teenycli.launch.launches import BUFFER_ALIGN, check_size, launches_of
+from teenycli.launch.namespace import Namespace
+from teenycli.launch.plan import Buffer, Plan
 from teenycli.manifest.spec import DEFAULT_INITS, Init, OpSpec, OutputSpec
-from teenycli.ptx.layout import layout
-from teenycli.ptx.metadata import Metadata, hidden_count, metadata_of
+from teenycli.ptx.metadata import Metadata, metadata_of
 from teenycli.ptx.model import Function, Module
-
-#: Names of the buffers behind hidden parameters, in the order of the parameters. No buffer of a user has a blank.
-SCRATCH = ("global scratch", "profile scratch")
-_BUFFER_ALIGN = 256
 
 
 def plan_case(
@@ -59,33 +53,17 @@ def build_plan(
 ) -> Plan:
     """The plan of launching ``entry`` for ``spec`` at the dims ``case`` (of ``cases_of``).
 
-    Raises TeenyError, placed at the key or option: ``unsupported-key``; ``bad-dim``, ``missing-dim``; what
-    expressions raise; ``bad-shape``, ``buffer-too-large``; ``bad-argument``, ``value-out-of-range``; and what
-    ``geometry`` raises.
+    Raises TeenyError, placed at the key or option: ``bad-dim``, ``missing-dim``; what expressions raise; ``bad-shape``,
+    ``buffer-too-large``; ``bad-argument``, ``value-out-of-range``; and what ``launches_of`` raises.
     """
     overrides = overrides or Overrides()
     dims = check_dims(spec, case, overrides)
     scalars = {name: overrides.scalars.get(name, value) for name, value in spec.scalars.items()}
     names = Namespace(spec, dims, scalars)
-    _check_supported(spec, names)
-    grid = grid_of(names)
-    buffers = _buffers(names)
-    args = [argument(names, each, index) for index, each in enumerate(spec.args)]
-    hidden, scratch = _hidden(spec, entry, _hidden_params(spec, module, entry, metadata), metadata, grid)
-    launch = Launch(
-        op=spec.name,
-        index=0,
-        entry=entry.name,
-        grid=grid,
-        block=block_of(names, module, entry, metadata),
-        args=_placed(args, hidden, entry, sm),
-        cluster=cluster_of(names, entry, metadata),
-        shared=shared_of(names, module, entry, metadata),
-        cooperative=metadata.cooperative if spec.cooperative is None else spec.cooperative,
-        pdl=metadata.pdl if spec.pdl is None else spec.pdl,
-    )
+    buffers = buffers_of(names)
+    launches, scratch = launches_of(names, module, entry, metadata, sm)
     consts = dict(spec.consts)
-    return Plan(spec.name, dims, module.source.name, entry.name, (*buffers, *scratch), (launch,), consts, scalars)
+    return Plan(spec.name, dims, module.source.name, entry.name, (*buffers, *scratch), launches, consts, scalars)
 
 
 def init_of(buffer: Buffer) -> Init:
@@ -114,22 +92,9 @@ def with_inits(plan: Plan, inits: Mapping[str, Init]) -> Plan:
     return replace(plan, buffers=buffers)
 
 
-def _check_supported(spec: OpSpec, names: Namespace) -> None:
-    """Raises TeenyError ``unsupported-key`` where the op asks for what no plan can say yet."""
-    used = ["tensormaps"] if spec.tensormaps else []
-    used += ["checkpoint"] if spec.checkpoint is not None else []
-    if spec.launches is not None and names.integer(spec.launches, "launches") != 1:
-        used.append("launches")
-    used += [f"args[{k}]" for k, arg in enumerate(spec.args) if arg.kind == "tensormap"]
-    for role, key, output in spec.buffers():
-        rows = ("row_elems", "row_stride") if role == "output" else ()
-        used += [f"{key}.{row}" for row in rows if getattr(output, row) is not None]
-    for key in used:
-        what = "tensormap arguments" if key.startswith("args") else key.rpartition(".")[2]
-        raise TeenyError("unsupported-key", f"not supported yet: {what}", where=spec.origin.place(key))
-
-
-def _buffers(names: Namespace) -> list[Buffer]:
+def buffers_of(names: Namespace) -> list[Buffer]:
+    """The buffers of an op, an output in place being its input's. Raises TeenyError ``bad-shape``,
+    ``buffer-too-large``, and what expressions raise."""
     spec = names.spec
     outputs = {out.inout: out for out in spec.results if out.inout is not None}
     buffers: list[Buffer] = []
@@ -143,58 +108,11 @@ def _buffers(names: Namespace) -> list[Buffer]:
             continue
         in_place = outputs.get(buffer.name)
         init = buffer.init if in_place is None or in_place.init is None else in_place.init
+        elems, stride = view.rows if role == "output" else (None, None)
         made = Buffer(
-            buffer.name, view.dtype, view.shape, role, init, in_place.name if in_place else None, _BUFFER_ALIGN,
-            spec.origin.name(key),
+            buffer.name, view.dtype, view.shape, role, init, in_place.name if in_place else None, BUFFER_ALIGN,
+            spec.origin.name(key), elems, stride,
         )  # fmt: skip
-        _check_size(made, spec.origin.place(f"{key}.shape"))
+        check_size(made, spec.origin.place(f"{key}.shape"))
         buffers.append(made)
     return buffers
-
-
-def _check_size(buffer: Buffer, where: Place) -> None:
-    if buffer.nbytes >= BUFFER_LIMIT:
-        message = f"the buffer '{buffer.name}' takes {buffer.nbytes:,} bytes; it must be below {BUFFER_LIMIT:,}"
-        raise TeenyError("buffer-too-large", message, where=where)
-
-
-def _hidden_params(spec: OpSpec, module: Module, entry: Function, metadata: Metadata) -> int:
-    if spec.hidden is None:
-        return hidden_count(module, entry, metadata)
-    if spec.hidden > len(entry.params):
-        message = f"hidden is {spec.hidden}, but the entry {entry.name} has {len(entry.params)} parameters"
-        raise TeenyError("bad-value", message, where=spec.origin.place("hidden"))
-    return spec.hidden
-
-
-def _hidden(
-    spec: OpSpec, entry: Function, count: int, metadata: Metadata, grid: tuple[int, int, int]
-) -> tuple[list[Argument], list[Buffer]]:
-    """The arguments for the ``count`` last parameters, and the buffers they point to; null where nothing is needed."""
-    ctas = max(grid[0], 0) * max(grid[1], 0) * max(grid[2], 0)
-    sizes = (metadata.global_scratch_size, metadata.profile_scratch_size)
-    aligns = (metadata.global_scratch_align, metadata.profile_scratch_align)
-    source = metadata.source or spec.origin.name("hidden")
-    args: list[Argument] = []
-    buffers: list[Buffer] = []
-    for name, size, align in list(zip(SCRATCH, sizes, aligns, strict=True))[:count]:
-        address = Address()
-        if size and ctas:
-            scratch = Buffer(
-                name, DTYPES["u8"], (size * ctas,), "scratch", "zeros", None, max(align or 1, _BUFFER_ALIGN), source
-            )
-            _check_size(scratch, spec.origin.place("grid"))
-            buffers.append(scratch)
-            address = Address(name)
-        index = len(entry.params) - count + len(args)
-        args.append(Argument(index, name, "ptr", 8, (Field("ptr", address),), hidden=True, source=source))
-    return args, buffers
-
-
-def _placed(args: list[Argument], hidden: list[Argument], entry: Function, sm: int) -> tuple[Argument, ...]:
-    """The arguments at the offsets of their parameters; None where the entry has no such parameter, hidden ones not
-    counted."""
-    offsets = [slot.offset for slot in layout(entry, sm)]
-    visible = len(offsets) - len(hidden)
-    placed = [replace(arg, offset=offsets[arg.index] if arg.index < visible else None) for arg in args]
-    return (*placed, *(replace(arg, offset=offsets[arg.index]) for arg in hidden))

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as datafield
 from pathlib import Path
 from typing import ClassVar
 
@@ -30,6 +31,9 @@ RESERVED = frozenset(
     {"i", "inputs", "params", "output", "outputs", "grad_output", "grad_inputs", "grad_params", "null"}
 )
 
+#: Keys of ``gradcheck`` that are no dims.
+GRADCHECK_KEYS = ("step", "rtol", "atol")
+
 #: What fills a buffer that says no ``init``, by its role in the plan.
 DEFAULT_INITS: Mapping[str, str] = {"input": "random", "param": "zeros", "output": "poison", "scratch": "zeros"}
 
@@ -46,8 +50,8 @@ class Origin:
 
     file: str | None = None
     prefix: str = ""
-    lines: Mapping[str, int] = field(default_factory=dict, repr=False)
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    lines: Mapping[str, int] = datafield(default_factory=dict, repr=False)
+    options: Mapping[str, str] = datafield(default_factory=dict, repr=False)
 
     def name(self, key: str) -> str:
         """``op.softmax.grid[0]``, or the option, for a key within the op such as ``grid[0]``; ``""`` is the op."""
@@ -105,7 +109,11 @@ class BufferSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutputSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """An output. With ``inout`` it is that input's or param's buffer, and ``shape`` and ``dtype`` are known."""
+    """An output. With ``inout`` it is that input's or param's buffer, and ``shape`` and ``dtype`` are known.
+
+    Its elements in C order make rows of ``row_elems`` (the last dimension when None), which lie ``row_stride`` elements
+    apart (``row_elems`` when None).
+    """
 
     name: str
     shape: tuple[Expression, ...] | None = None
@@ -114,6 +122,32 @@ class OutputSpec(msgspec.Struct, frozen=True, kw_only=True):
     inout: str | None = None
     row_elems: Expression | None = None
     row_stride: Expression | None = None
+
+
+class TensorMapSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A tensor map of ``of``, a buffer or ``x + n``. Lists go from the slowest dimension to the fastest, as shapes do.
+
+    ``box`` and ``strides`` are in elements; ``strides`` are of all dimensions but the last (dense rows when None).
+    """
+
+    #: What keys of one word may say.
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "swizzle": ("none", "32B", "64B", "128B"), "interleave": ("none", "16B", "32B"), "fill": ("zeros", "nan"),
+    }  # fmt: skip
+
+    of: Expression
+    box: tuple[Expression, ...]
+    strides: tuple[Expression, ...] | None = None
+    element_strides: tuple[Expression, ...] | None = None
+    swizzle: str = "none"
+    interleave: str = "none"
+    fill: str = "zeros"
+
+    def expressions(self) -> Iterator[tuple[str, Expression]]:
+        """Key and expression of all that a plan evaluates."""
+        yield "of", self.of
+        for name in ("box", "strides", "element_strides"):
+            yield from _keyed(name, getattr(self, name) or ())
 
 
 class ArgSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,25 +172,89 @@ class ArgSpec(msgspec.Struct, frozen=True, kw_only=True):
             yield from member.expressions()
 
 
-class OpSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """An op of the manifest, or of the command line (``launch.adhoc``).
+class KernelSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What launches an entry: of an op, or of its backward. Paths are relative to ``folder``.
 
-    For ``run``: a plan's buffers carry the ``init`` of their spec, and None where the default of their role holds
-    (``DEFAULT_INITS``; ad hoc buffers say zeros outright). ``tolerance`` gives rtol and atol of an output.
-    ``reference`` is as written. Paths are relative to ``folder``.
+    ``reference`` is as written. ``name`` is what tables call it.
     """
 
     #: Fields that are no keys.
     internal: ClassVar[frozenset[str]] = frozenset({"name", "folder", "origin"})
 
-    name: str
+    name: str = ""
     folder: Path = Path()
     origin: Origin = Origin()
 
     ptx: str
     entry: str | None = None
-    dtype: DType = DTYPES["f32"]
     consts: Mapping[str, Number] = msgspec.field(default_factory=dict)
+    args: tuple[ArgSpec, ...]
+    #: None is "ptx".
+    block: tuple[Expression, ...] | None = None
+    grid: tuple[Expression, ...] | None = None
+    cluster: tuple[Expression, ...] | None = None
+    shared: Expression | None = None
+    launches: Expression | None = None
+    tensormaps: Mapping[str, TensorMapSpec] = msgspec.field(default_factory=dict)
+    hidden: int | None = None
+    cooperative: bool | None = None
+    pdl: bool | None = None
+    reference: str | None = None
+    rtol: float | None = None
+    atol: float | None = None
+
+    @property
+    def ptx_path(self) -> Path:
+        """The PTX file; a directory when the op names a Triton cache folder (``load.ptx_file`` looks into it)."""
+        return self.folder / self.ptx
+
+    def expressions(self) -> Iterator[tuple[str, Expression]]:
+        """Key and expression of everything that building a plan evaluates."""
+        for k, arg in enumerate(self.args):
+            for expression in arg.expressions():
+                yield f"args[{k}]", expression
+        for name, each in self.tensormaps.items():
+            for field, expression in each.expressions():
+                yield join("tensormaps", quote(name), field), expression
+        for name in ("block", "grid", "cluster"):
+            yield from _keyed(name, getattr(self, name) or ())
+        for name in ("shared", "launches"):
+            expression = getattr(self, name)
+            if expression is not None:
+                yield name, expression
+
+    def tolerance(self, dtype: DType) -> tuple[float, float]:
+        """Relative and absolute tolerance for an output of ``dtype``: the op's, else the dtype's (integers exact)."""
+        rtol = dtype.rtol if self.rtol is None else self.rtol
+        return rtol, dtype.atol if self.atol is None else self.atol
+
+
+class BackwardSpec(KernelSpec, frozen=True, kw_only=True):
+    """How an op's gradients are computed. ``ptx`` and ``consts`` are the forward's where the table says none.
+
+    ``grid`` None is told as a finding. ``grad_output_row_stride`` in elements, None where the rows are tight.
+    """
+
+    ptx: str = ""
+    grad_output_row_stride: Expression | None = None
+
+    def expressions(self) -> Iterator[tuple[str, Expression]]:
+        """Key and expression of everything that building a plan evaluates."""
+        yield from super().expressions()
+        if self.grad_output_row_stride is not None:
+            yield "grad_output_row_stride", self.grad_output_row_stride
+
+
+class OpSpec(KernelSpec, frozen=True, kw_only=True):
+    """An op of the manifest, or of the command line (``launch.adhoc``).
+
+    For ``run``: a plan's buffers carry the ``init`` of their spec, and None where the default of their role holds
+    (``DEFAULT_INITS``; ad hoc buffers say zeros outright). ``tolerance`` gives rtol and atol of an output.
+    """
+
+    name: str
+    grid: tuple[Expression, ...]
+    dtype: DType = DTYPES["f32"]
     scalars: Mapping[str, Number] = msgspec.field(default_factory=dict)
     dims: Mapping[str, DimSpec] = msgspec.field(default_factory=dict)
     cases: tuple[Mapping[str, int], ...] = ()
@@ -164,29 +262,16 @@ class OpSpec(msgspec.Struct, frozen=True, kw_only=True):
     params: tuple[BufferSpec, ...] = ()
     output: OutputSpec | None = None
     outputs: tuple[OutputSpec, ...] = ()
-    args: tuple[ArgSpec, ...]
-    #: None is "ptx".
-    block: tuple[Expression, ...] | None = None
-    grid: tuple[Expression, ...]
-    cluster: tuple[Expression, ...] | None = None
-    shared: Expression | None = None
-    hidden: int | None = None
-    cooperative: bool | None = None
-    pdl: bool | None = None
-    reference: str | None = None
-    rtol: float | None = None
-    atol: float | None = None
     ignore: Mapping[str, str] = msgspec.field(default_factory=dict)
+    backward: BackwardSpec | None = None
+    gradcheck: Mapping[str, int | float] = msgspec.field(default_factory=dict)
 
-    launches: Expression | None = None
-    tensormaps: Mapping[str, object] = msgspec.field(default_factory=dict)
-    backward: Mapping[str, object] | None = None
-    checkpoint: object | None = None
-
-    @property
-    def ptx_path(self) -> Path:
-        """The PTX file; a directory when the op names a Triton cache folder (``load.ptx_file`` looks into it)."""
-        return self.folder / self.ptx
+    def kernel(self, backward: bool) -> KernelSpec:
+        """What launches the op's entry, or its backward's, which must be there."""
+        if not backward:
+            return self
+        assert self.backward is not None
+        return self.backward
 
     @property
     def results(self) -> tuple[OutputSpec, ...]:
@@ -203,23 +288,33 @@ class OpSpec(msgspec.Struct, frozen=True, kw_only=True):
             yield "output", "output" if self.output is not None else f"outputs[{k}]", out
 
     def expressions(self) -> Iterator[tuple[str, Expression]]:
-        """Key and expression of everything that building a plan evaluates."""
+        """Key and expression of everything that building a plan evaluates, that of backward too."""
         for _, key, spec in self.buffers():
             yield from _keyed(f"{key}.shape", spec.shape or ())
-        for k, arg in enumerate(self.args):
-            for expression in arg.expressions():
-                yield f"args[{k}]", expression
-        for name in ("block", "grid", "cluster"):
-            yield from _keyed(name, getattr(self, name) or ())
-        for name in ("shared", "launches"):
-            expression = getattr(self, name)
-            if expression is not None:
-                yield name, expression
+            for name in ("row_elems", "row_stride"):
+                if getattr(spec, name, None) is not None:
+                    yield f"{key}.{name}", getattr(spec, name)
+        yield from super().expressions()
+        if self.backward is not None:
+            for name, expression in self.backward.expressions():
+                yield join("backward", name), expression
 
-    def tolerance(self, dtype: DType) -> tuple[float, float]:
-        """Relative and absolute tolerance for an output of ``dtype``: the op's, else the dtype's (integers exact)."""
-        rtol = dtype.rtol if self.rtol is None else self.rtol
-        return rtol, dtype.atol if self.atol is None else self.atol
+    @property
+    def gradcheck_dims(self) -> Mapping[str, int]:
+        """The dims at which gradients are held against differences, laid over the op's."""
+        return {name: int(value) for name, value in self.gradcheck.items() if name not in GRADCHECK_KEYS}
+
+    def names(self) -> frozenset[str]:
+        """Every name that the op defines, but for dims."""
+        found = {buffer.name for _, _, buffer in self.buffers()} | self.consts.keys() | self.scalars.keys()
+        if self.backward is not None:
+            found |= self.backward.consts.keys() | {grad_name(b.name) for b in (*self.inputs, *self.params)}
+        return frozenset(found)
+
+
+def grad_name(buffer: str) -> str:
+    """What the gradient of an input or a param is called."""
+    return f"grad_{buffer}"
 
 
 def _keyed(key: str, values: tuple[Expression, ...]) -> Iterator[tuple[str, Expression]]:

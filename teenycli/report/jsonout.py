@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from teenycli.ptx.usage import Usage
     from teenycli.report.rows import CheckRow, EntryRow, FileRow, LaunchRow, RunReport
     from teenycli.tensors.compare import Comparison, Summary
+    from teenycli.tensors.gradients import GradientCheck
 
 Json = dict[str, Any]
 
@@ -132,11 +133,13 @@ def _case(case: Mapping[str, int | float]) -> Json:
 
 
 def run_document(report: RunReport) -> Json:
-    """The document of ``teeny run --json``: the launches, outputs and comparisons of every case, each in one list."""
+    """The document of ``teeny run --json``: the launches, outputs, comparisons and checked gradients of every
+    case, each in one list."""
     return {
         "device": report.device,
         "description": report.description,
         "error": problem_document(report.error) if report.error else None,
+        "findings": [problem_document(finding) for finding in report.findings],
         "compile": {"ms": finite(report.compile_ms), "cached": report.cached},
         "launches": [_launch(launch, run.shared_static) for run in report.runs for launch in run.launches],
         "outputs": [
@@ -148,6 +151,11 @@ def run_document(report: RunReport) -> Json:
             {"op": run.plan.op, "case": _case(run.plan.case), "name": one.name, **_comparison(one.comparison)}
             for run in report.runs
             for one in run.compared
+        ],
+        "gradcheck": [
+            {"op": run.plan.op, "case": _case(run.plan.case), **_gradient(one)}
+            for run in report.runs
+            for one in run.gradients
         ],
     }
 
@@ -186,15 +194,29 @@ def _argument(argument: Argument) -> Json:
 
 
 def _value(argument: Argument) -> Any:
-    """A number; ``{"buffer", "offset"}`` or null for a pointer; hex for bytes; a list of fields for a struct."""
+    """A number; ``{"buffer", "offset"}`` or null for a pointer, and more for a tensor map; hex for bytes; a list of
+    fields for a struct."""
     if argument.kind == "struct":
         return [{"kind": f.kind, "offset": f.offset, "value": _scalar(f.value)} for f in argument.fields]
     return _scalar(argument.fields[0].value) if argument.fields else None
 
 
 def _scalar(value: Value) -> Any:
-    from teenycli.launch.plan import Address
+    from teenycli.launch.plan import Address, TensorMap
 
+    if isinstance(value, TensorMap):
+        return {
+            "buffer": value.buffer,
+            "offset": value.address.offset,
+            "dtype": str(value.dtype),
+            "shape": value.shape,
+            "strides": value.strides,
+            "box": value.box,
+            "element_strides": value.element_strides,
+            "swizzle": value.swizzle,
+            "interleave": value.interleave,
+            "fill": value.fill,
+        }
     if isinstance(value, Address):
         return None if value.buffer is None else {"buffer": value.buffer, "offset": value.offset}
     return value.hex() if isinstance(value, bytes) else finite(value)
@@ -212,6 +234,21 @@ def _summary(output: Summary) -> Json:
         "inf": output.inf,
         "unwritten": output.unwritten,
         "sha256": output.sha256,
+    }
+
+
+def _gradient(one: GradientCheck) -> Json:
+    return {
+        "name": one.name,
+        "ok": one.ok,
+        "count": one.count,
+        "mismatches": one.mismatches,
+        "worst": one.worst,
+        "analytic": finite(one.analytic),
+        "numeric": finite(one.numeric),
+        "step": one.probe.step,
+        "rtol": finite(one.probe.rtol),
+        "atol": finite(one.probe.atol),
     }
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from teenycli.launch.plan import Address, Argument, Buffer, Launch, Plan, Value
+from teenycli.launch.plan import Address, Argument, Buffer, Launch, Plan, TensorMap, Value
 from teenycli.report.layout import Cell, Column, Fields, Item, Table
 from teenycli.report.numbers import case, count, exact, milliseconds, number, pair, rate, shape, size, triple
 from teenycli.report.rows import LaunchRow, RunReport, RunRow
@@ -17,6 +17,7 @@ from teenycli.report.text import Line, Span, line, visible
 
 if TYPE_CHECKING:
     from teenycli.tensors.compare import Comparison, Sample, Summary
+    from teenycli.tensors.gradients import GradientCheck
 
 _COLUMNS = (
     Column("#", right=True),
@@ -36,6 +37,9 @@ def run_page(report: RunReport) -> Iterator[Item]:
         yield from launch_page(run)
         yield from _time(run, report)
         yield from _outputs(run)
+        for one in run.gradients:
+            yield ""
+            yield Fields(list(_gradient(one)))
 
 
 def launch_page(run: RunRow) -> Iterator[Item]:
@@ -106,6 +110,8 @@ _DIGITS = {"f32": 9, "f16": 5, "bf16": 4}
 def _value(kind: str, value: Value) -> str:
     if isinstance(value, bytes):
         return value.hex()
+    if isinstance(value, TensorMap):
+        return _map(value)
     if not isinstance(value, Address):
         if kind == "bool":
             return "true" if value else "false"
@@ -114,8 +120,22 @@ def _value(kind: str, value: Value) -> str:
     return "null" if value.buffer is None else f"-> {visible(value.buffer)}{past}"
 
 
+def _map(of: TensorMap) -> str:
+    past = f" + {count(of.address.offset, 'byte')}" if of.address.offset else ""
+    apart = f", {' and '.join(f'{stride:,}' for stride in of.strides)} bytes apart" if of.strides else ""
+    words = f", swizzle {of.swizzle}" if of.swizzle != "none" else ""
+    words += f", interleave {of.interleave}" if of.interleave != "none" else ""
+    words += f", every {shape(of.element_strides)}" if set(of.element_strides) != {1} else ""
+    words += ", filled with NaN" if of.fill == "nan" else ""
+    return f"-> {visible(of.buffer)}{past} as {of.dtype}{shape(of.shape)}{apart}, boxes of {shape(of.box)}{words}"
+
+
 def _buffer(buffer: Buffer) -> Line:
-    return line(f"{buffer.dtype}{shape(buffer.shape)}", Span(f", {size(buffer.nbytes)}, {_direction(buffer)}", "dim"))
+    _, elems, stride = buffer.rows
+    apart = f" in rows of {elems:,}, {stride:,} apart" if buffer.is_padded else ""
+    return line(
+        f"{buffer.dtype}{shape(buffer.shape)}{apart}", Span(f", {size(buffer.nbytes)}, {_direction(buffer)}", "dim")
+    )
 
 
 def _direction(buffer: Buffer) -> str:
@@ -226,6 +246,22 @@ def _compared(comparison: Comparison) -> Iterator[tuple[str, Cell]]:
         yield "largest", f"difference {number(comparison.max_abs)}, relative {comparison.max_rel:.3g}{ulps}"
     if comparison.zeros_pass:
         yield "caution", line(Span("an output of zeros would pass too: the reference is near zero throughout", "warn"))
+
+
+def _gradient(one: GradientCheck) -> Iterator[tuple[str, Cell]]:
+    probe = one.probe
+    yield (
+        "gradcheck",
+        line(Span(visible(one.name), "name"), Span(f"  central differences, step {probe.step:.3g}", "dim")),
+    )
+    bounds = f"rtol {probe.rtol:g}, atol {probe.atol:g}"
+    if one.ok:
+        yield "compare", line(Span("ok", "good"), f": all {count(one.count, 'element')} within {bounds} of them")
+    else:
+        share = f"{one.mismatches:,} of {count(one.count, 'element')}"
+        yield "compare", line(Span("MISMATCH", "bad"), f": {share} further than {bounds} from them")
+    analytic, numeric = pair(one.analytic, one.numeric)
+    yield "worst", f"at {shape(one.worst)}: analytic {analytic}, numeric {numeric}"
 
 
 def _sample(sample: Sample | None) -> Line:

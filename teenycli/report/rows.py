@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from teenycli.ptx.model import Function, Module
     from teenycli.ptx.usage import Usage
     from teenycli.tensors.compare import Comparison, Summary
+    from teenycli.tensors.gradients import GradientCheck
 
 
 # --- entries -----------------------------------------------------------------------------------------------------
@@ -129,6 +130,7 @@ class RunRow:
     shared_static: int = 0
     outputs: tuple[Summary, ...] = ()
     compared: tuple[Compared, ...] = ()
+    gradients: tuple[GradientCheck, ...] = ()
 
     @property
     def launches(self) -> tuple[LaunchRow, ...]:
@@ -139,7 +141,7 @@ class RunRow:
 @dataclass(frozen=True, slots=True)
 class RunReport:
     """All that a run did. ``description`` is the device's hardware in words; ``error`` is what ended the run early, in
-    its last case, or before a device was chosen (None)."""
+    its last case, or before a device was chosen (None). ``findings`` are what the outputs showed to be wrong."""
 
     device: str | None = None
     description: str = ""
@@ -147,3 +149,4 @@ class RunReport:
     cached: bool = False
     runs: tuple[RunRow, ...] = ()
     error: Finding | None = None
+    findings: tuple[Finding, ...] = ()

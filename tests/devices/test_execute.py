@@ -204,3 +204,20 @@ def test_any_dtype_shape_and_stride_survives_the_trip(array: npt.NDArray[Any]) -
     assert done.arrays["b"].dtype == array.dtype
     np.testing.assert_array_equal(done.arrays["b"], array)
     assert (done.launch_ms, done.cached, done.compile_ms) == ((), False, 0)
+
+
+def test_rows_that_lie_apart_go_up_with_zeros_between_and_come_back_tight() -> None:
+    seen: list[Any] = []
+
+    class Spilling(Freeing):
+        def upload(self, name: str, data: Bytes, align: int = 256) -> Memory:
+            seen.append(data.view(np.float32).reshape(2, 4).copy())
+            memory = super().upload(name, data, align)
+            memory.data.view(np.float32).reshape(2, 4)[:, 3] = 9  # a tile store past the end of a row
+            return memory
+
+    buffers = (Buffer("y", F32, (2, 3), "output", row_elems=3, row_stride=4),)
+    array = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    done = execute(plan(buffers=buffers), MODULE, Spilling(), {"y": array})
+    np.testing.assert_array_equal(seen[0], [[1, 2, 3, 0], [4, 5, 6, 0]])
+    np.testing.assert_array_equal(done.arrays["y"], array)

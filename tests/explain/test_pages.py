@@ -21,7 +21,8 @@ SKETCHES = {
     "launch-timeout", "tensor-memory-leak", "context-lost", "cuda-driver", "invalid-ptx", "launch-refused",
     "no-cuda-package", "no-jit", "parameter-base", "parameter-layout", "ptx-version", "target-architecture",
     "out-of-memory", "processor-too-old", "missing-extra", "file-too-large", "unreadable",
-    "argument-size", "buffer-size", "negative-seed", "assertion",
+    "argument-size", "buffer-size", "negative-seed", "assertion", "checkpoint-key", "gradcheck-dtype", "gradcheck-step",
+    "gradcheck-too-large", "gradient-mismatch", "tensormap-architecture",
 }  # fmt: skip
 
 

@@ -84,7 +84,7 @@ def test_bytes_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ("f32 1e39", "value-out-of-range", "f32"),
         ("f64 2 ** 1023 + (2 ** 1023 - 1)", "value-out-of-range", "f64"),
         ("ptr x + 2 ** 40", "value-out-of-range", "bytes away"), ("bytes 0g", "bad-argument", "hexadecimal"),
-        ("{ptr x, i32 NN}", "unknown-name", "'NN'"), ("tensormap d", "unsupported-key", "tensormap"),
+        ("{ptr x, i32 NN}", "unknown-name", "'NN'"),
     ],
 )  # fmt: skip
 def test_arguments_that_cannot_be_made(arg: str, id: str, words: str) -> None:
@@ -252,20 +252,78 @@ def test_a_dim_without_a_value_names_where_it_is_used() -> None:
     assert "--dim N=INT" in (finding.hint or "")
 
 
+# --- several launches ---------------------------------------------------------------------------------------------
+
+CAT = {
+    "dims": {"B": 2, "W": 4},
+    "inputs": [{"name": name, "shape": ["B", c, "W"]} for name, c in (("a", 3), ("b", 1), ("c", 5))],
+    "output": {"name": "y", "shape": ["B", "sum(x.shape[1] for x in inputs)", "W"]},
+    "args": ["ptr inputs[i]", "ptr y", "i32 sum(inputs[k].shape[1] for k in range(i)) * W"],
+    "grid": ["B * inputs[i].shape[1]"],
+    "shared": "4 * i",
+    "launches": "len(inputs)",
+}
+
+
+def test_each_launch_has_its_own_arguments_grid_and_shared_memory() -> None:
+    made = plan(op(**CAT), module(entry("k", param("u64"), param("u64"), param("u32"))))
+    assert made.buffer("y").shape == (2, 9, 4)
+    assert [launch.index for launch in made.launches] == [0, 1, 2]
+    assert [launch.grid[0] for launch in made.launches] == [6, 2, 10]
+    assert [launch.shared for launch in made.launches] == [0, 4, 8]
+    values = [[argument.fields[0].value for argument in launch.args] for launch in made.launches]
+    assert values == [[Address(x), Address("y"), 4 * before] for x, before in (("a", 0), ("b", 3), ("c", 4))]
+
+
+@pytest.mark.parametrize("count", [0, -1, 1001])
+def test_a_count_of_launches_that_is_none(count: int) -> None:
+    finding = error(op(launches=count))
+    assert (finding.id, str(finding.where)) == ("bad-value", "ops.toml: op.k.launches")
+
+
+@pytest.mark.parametrize("key", ["block", "cluster", "launches", "output"])
+def test_the_launch_index_is_none_of_what_all_launches_share(key: str) -> None:
+    value = {"output": {"name": "y", "shape": ["i + 1"]}}.get(key, ["i + 1"] if key != "launches" else "i + 1")
+    finding = error(op(**{key: value}))
+    assert (finding.id, finding.hint) == ("unknown-name", "the launch index is known in args, grid and shared")
+
+
+def test_each_launch_has_scratch_of_its_own() -> None:
+    spec = op(args=["ptr null", "i32 1"], grid=["i + 1"], launches=3)
+    made = plan(spec, module(TRITON_ENTRY, text=META % (100, 0)))
+    assert [(b.name, b.nbytes) for b in made.buffers] == [(f"global scratch {k}", 100 * (k + 1)) for k in range(3)]
+    assert [launch.args[2].fields[0].value for launch in made.launches] == [Address(b.name) for b in made.buffers]
+
+
+# --- rows that lie apart ------------------------------------------------------------------------------------------
+
+
+def padded(**keys: Any) -> OpSpec:
+    return op(dims={"N": 5}, output={"name": "y", "shape": [2, 3, "N"], **keys}, args=["i32 y.row_stride"])
+
+
 @pytest.mark.parametrize(
-    ("keys", "where"),
+    ("keys", "rows", "stride"),
     [
-        ({"tensormaps": {"d": {"of": "x"}}}, "tensormaps"),
-        ({"launches": 2}, "launches"), ({"checkpoint": "model.safetensors"}, "checkpoint"),
-        ({"output": {"name": "y", "shape": [8], "row_elems": 7}}, "output.row_elems"),
-        ({"outputs": [{"name": "y", "shape": [8], "row_stride": 8}]}, "outputs[0].row_stride"),
+        ({}, (6, 5, 5), 5), ({"row_stride": "align(N, 4)"}, (6, 5, 8), 8), ({"row_elems": "3 * N"}, (2, 15, 15), 15),
+        ({"row_elems": 15, "row_stride": 16}, (2, 15, 16), 16), ({"row_stride": 4}, (6, 5, 4), 4),
     ],
 )  # fmt: skip
-def test_keys_whose_work_comes_later_are_refused(keys: dict[str, Any], where: str) -> None:
-    finding = error(op(**keys))
-    assert (finding.id, str(finding.where)) == ("unsupported-key", f"ops.toml: op.k.{where}")
-    assert finding.message.startswith("not supported yet: ")
+def test_rows_of_an_output(keys: dict[str, Any], rows: tuple[int, int, int], stride: int) -> None:
+    made = plan(padded(**keys))
+    (y,) = made.buffers
+    assert (y.shape, y.size, y.rows, y.nbytes) == ((2, 3, 5), 30, rows, 4 * rows[0] * rows[2])
+    assert y.is_padded == (rows[1] != rows[2])
+    assert made.launches[0].args[0].fields[0].value == stride
 
 
-def test_one_launch_may_be_said() -> None:
-    assert len(plan(op(launches="N - 1", dims={"N": 2})).launches) == 1
+@pytest.mark.parametrize("keys", [{"row_elems": 4}, {"row_elems": 0}, {"row_stride": 0}, {"row_stride": "-N"}])
+def test_rows_that_are_none(keys: dict[str, Any]) -> None:
+    finding = error(padded(**keys))
+    assert (finding.id, str(finding.where)) == ("bad-value", f"ops.toml: op.k.output.{next(iter(keys))}")
+
+
+def test_an_output_in_place_has_no_rows_of_its_own() -> None:
+    with pytest.raises(TeenyError) as caught:
+        op(inputs=[{"name": "x", "shape": [4]}], output={"name": "y", "inout": "x", "row_stride": 8})
+    assert str(caught.value.finding.where) == "ops.toml: op.k.output.row_stride"

@@ -17,7 +17,7 @@ BUFFERS: dict[str, Any] = {
     "output": {"name": "out", "shape": ["x.shape[0]", "2 * x.shape[1]"]},
 }
 SPEC = op(**BUFFERS, dims={"N": 8, "M": {}}, consts={"BLOCK": 4}, scalars={"eps": 0.5})
-NAMES = Namespace(SPEC, {"N": 8}, {"eps": 0.25})
+NAMES = Namespace(SPEC, {"N": 8}, {"eps": 0.25}).at(0)
 
 
 def value(text: str, names: Namespace = NAMES) -> Any:

@@ -103,7 +103,10 @@ def test_check() -> None:
 class TestRun:
     def test_the_whole(self) -> None:
         out = through_json(run_document(report(2)))
-        assert list(out) == ["device", "description", "error", "compile", "launches", "outputs", "compare"]
+        assert list(out) == [
+            "device", "description", "error", "findings", "compile", "launches", "outputs", "compare", "gradcheck",
+        ]  # fmt: skip
+        assert (out["findings"], out["gradcheck"]) == ([], [])
         assert (out["device"], out["compile"]) == ("cpu", {"ms": 12.5, "cached": False})
         assert [len(out[key]) for key in ("launches", "outputs", "compare")] == [2, 2, 2]
 
