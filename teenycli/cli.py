@@ -16,7 +16,7 @@ from teenycli.errors import Finding, TeenyError, clipped, did_you_mean
 from teenycli.exits import Exit
 
 #: Commands in the order in which the help lists them.
-COMMANDS = ("entries", "check", "run", "isa")
+COMMANDS = ("entries", "check", "run", "explain", "isa")
 
 
 class Commands(click.Group):
@@ -90,10 +90,11 @@ def _colour(args: Sequence[str]) -> str:
 
 def _tell(colour: str, finding: Finding) -> None:
     from teenycli.report.console import Console
-    from teenycli.report.problems import problem
+    from teenycli.report.problems import closing, problem
 
     with suppress(TeenyError):  # standard error takes nothing: the exit code has to say it all
-        Console.of_process(colour).tell(*problem(finding))
+        console = Console.of_process(colour)
+        console.tell(*problem(finding), *(closing([finding]) if console.err.tty else ()))
 
 
 def _silence_stdout() -> None:

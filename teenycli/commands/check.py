@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from teenycli.commands.choice import Choice, choice_options
 from teenycli.commands.options import checkpoint_options, manifest_options, output_options
 from teenycli.errors import Finding, Place, Severity, TeenyError
 from teenycli.exits import Exit
@@ -19,12 +23,14 @@ if TYPE_CHECKING:
     from teenycli.commands.checkpoint import Checkpoint
     from teenycli.launch.cases import Overrides
     from teenycli.manifest.load import Manifest
+    from teenycli.manifest.spec import OpSpec
 
 
 @click.command()
 @click.argument("ops", nargs=-1, metavar="[OP]...")
 @manifest_options
 @checkpoint_options
+@choice_options
 @output_options
 def check(
     ops: tuple[str, ...],
@@ -33,6 +39,10 @@ def check(
     scalars: tuple[str, ...],
     checkpoint: str | None,
     node: str | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    strict: bool,
+    form: str,
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -40,13 +50,17 @@ def check(
 ) -> Exit:
     """Check the launches of ops against their PTX: arguments, block, grid, shared memory, initial data.
 
-    Every op and case of the manifest, or the ops named. No device is needed, and nothing is run.
+    Every op and case of the manifest, or the ops named. No device is needed, and nothing is run. 'teeny explain ID'
+    says more of a finding.
     """
     from teenycli.commands.cases import open_manifest, selected
     from teenycli.launch.cases import check_overrides, parse_overrides
 
+    if as_json and form != "text":
+        raise click.UsageError("--json and --format github exclude each other", click.get_current_context())
     console = Console.of_process(color)
     try:
+        choice = Choice.of(select, ignore, strict)
         found = open_manifest(manifest)
         names = selected(found, ops)
         overrides = parse_overrides(dims, scalars)
@@ -57,24 +71,41 @@ def check(
             from teenycli.report.jsonout import check_document
 
             console.document(check_document([], error.finding))
+        elif form == "github":
+            from teenycli.report.github import annotation
+
+            console.out.write(annotation(error.finding, _workspace()) + "\n")
         raise
     rows, code = [], Exit.OK
     for name in names:
+        of_op = []
         for row, exit_code in _check(found, name, overrides, params):
-            rows.append(row)
+            of_op.append(row)
             code = max(code, exit_code)
+        as_written = name in found.ops and not (overrides.dims or overrides.scalars)
+        rows += _with_idle(found.ops[name], of_op) if as_written else of_op
     if not ops:
         rows += [_not_read(name, place) for name, place in found.pipelines.items()]
+    rows = [choice.of_row(row) for row in rows]
     if as_json:
         from teenycli.report.jsonout import check_document
 
         console.document(check_document(rows))
+    elif form == "github":
+        from teenycli.report.github import workflow_commands
+
+        console.out.write("".join(f"{command}\n" for command in workflow_commands(rows, _workspace())))
     else:
         from teenycli.report.check_table import check_page
 
         shown = [row for row in rows if row.findings or row.error or not quiet]
-        console.show(*check_page(shown, brief=not (console.out.tty or verbose)))
-    return code
+        console.show(*check_page(shown, brief=not (console.out.tty or verbose), ignored=verbose))
+    return max([code, *map(choice.exit, rows)])
+
+
+def _workspace() -> Path:
+    """The folder that GitHub's annotations name files from."""
+    return Path(os.environ.get("GITHUB_WORKSPACE") or ".")
 
 
 def _not_read(pipeline: str, place: Place) -> CheckRow:
@@ -93,7 +124,7 @@ def _checkpoint(file: str | None, node: str | None, ops: tuple[str, ...]) -> Che
 def _check(
     manifest: Manifest, name: str, overrides: Overrides, checkpoint: Checkpoint | None
 ) -> Iterator[tuple[CheckRow, Exit]]:
-    """A row for each case of an op, and of its backward, with the exit code that it leads to."""
+    """A row for each case of an op, and of its backward, with the exit code that an error in its place leads to."""
     from teenycli.commands.cases import judge, judge_backward, module_of
     from teenycli.launch.cases import cases_of
 
@@ -117,5 +148,16 @@ def _judged(name: str, case: dict[str, int], judge: Callable[[], Judged]) -> tup
         judged = judge()
     except TeenyError as error:
         return CheckRow(name, case, error=error.finding), error.exit
-    failed = any(finding.severity is Severity.ERROR for finding in judged.findings)
-    return CheckRow(name, case, judged.findings), Exit.FAILED if failed else Exit.OK
+    ignored = tuple((finding, judged.spec.ignore[finding.id]) for finding in judged.ignored)
+    return CheckRow(name, case, judged.findings, ignored=ignored), Exit.OK
+
+
+def _with_idle(spec: OpSpec, rows: list[CheckRow]) -> list[CheckRow]:
+    """The rows of an op, with what there is to say of its ``ignore``; the same rows when not all was looked at."""
+    from teenycli.checks import LAYOUT_IDS
+    from teenycli.checks.ignores import idle_ignores
+
+    if any(row.error is not None or any(finding.id in LAYOUT_IDS for finding in row.findings) for row in rows):
+        return rows
+    idle = tuple(idle_ignores(spec, {finding.id for row in rows for finding, _ in row.ignored}))
+    return [replace(row, findings=row.findings + idle) if row.op == spec.name else row for row in rows]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +41,7 @@ from teenycli.report.console import Console
 from teenycli.report.jsonout import run_document
 from teenycli.report.launch_table import run_page
 from teenycli.report.numbers import case, count
-from teenycli.report.problems import problem
+from teenycli.report.problems import closing, problem
 from teenycli.report.rows import Compared, RunReport, RunRow
 from teenycli.tensors.files import FileRef, Save, check_saves, parse_file, save_all
 
@@ -65,6 +65,7 @@ class Session:
         judged = [self._judge(dims) for dims in self.request.cases]
         stopped = [finding for steps in judged for one in steps for finding in self._stopping(one)]
         if stopped:
+            self._explain(stopped)
             if self.options.as_json:
                 self.console.document(run_document(RunReport(error=stopped[0])))
             return Exit.FAILED
@@ -145,6 +146,11 @@ class Session:
                 self.console.tell(*problem(finding))
         return [f for f in judged.errors if f.id in LAYOUT_IDS or not self.options.no_check]
 
+    def _explain(self, findings: Sequence[Finding]) -> None:
+        """Name the command that says more of them, to somebody who reads along."""
+        if self.console.err.tty and not self.options.quiet:
+            self.console.tell(*closing(findings))
+
     def _laid_out(self, judged: list[Judged], device: Device) -> list[Judged]:
         """The plans with parameters where they lie on the device, which may be of another architecture."""
         return [self._placed(one, device.layout_sm(one.module)) for one in judged]
@@ -219,6 +225,7 @@ class Session:
                 self.console.show("", self._tally())
         if error is not None:
             self.console.tell(*problem(error))
+            self._explain([error])
 
     def _tally(self) -> str:
         compared = [out.comparison for outcome in self.outcomes for out in outcome.outputs if out.comparison]

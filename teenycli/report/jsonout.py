@@ -121,6 +121,7 @@ def check_document(rows: Iterable[CheckRow], error: Finding | None = None) -> Js
                 "case": _case(row.case),
                 "error": problem_document(row.error) if row.error else None,
                 "findings": [problem_document(finding) for finding in row.findings],
+                "ignored": [{**problem_document(finding), "reason": reason} for finding, reason in row.ignored],
             }
             for row in rows
         ],

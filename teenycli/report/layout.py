@@ -61,7 +61,15 @@ class Excerpt:
     indent: int = 2
 
 
-Item = str | Line | Table | Fields | Excerpt
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """A paragraph, each of its lines ``indent`` blanks in."""
+
+    text: Cell
+    indent: int = 2
+
+
+Item = str | Line | Table | Fields | Excerpt | Prose
 Page = Iterable[Item]
 
 
@@ -74,6 +82,10 @@ def lay_out(page: Page, width: int | None) -> Iterator[Line]:
             yield from _fields(item, width)
         elif isinstance(item, Excerpt):
             yield from _excerpt(item, width)
+        elif isinstance(item, Prose):
+            spans, margin = _spans(item.text), " " * item.indent
+            rows = [spans] if width is None else fold(spans, width - item.indent)
+            yield from (line(margin, row) for row in rows)
         else:
             spans = _spans(item)
             yield from [spans] if width is None or length(spans) <= width else _hanging(spans, width)

@@ -1,6 +1,6 @@
 """Findings and errors as text: a block with the source line and a caret, or one line for a pipe.
 
-May import ``errors`` and, in this room, ``layout`` and ``text``.
+May import ``errors``, ``explain`` and, in this room, ``layout`` and ``text``.
 """
 
 from __future__ import annotations
@@ -39,6 +39,14 @@ def problem_line(finding: Finding) -> Line:
     place = line(visible(str(finding.where)), ": ") if finding.where is not None and str(finding.where) else ()
     hint = line(Span(" (hint: ", "dim"), _flat(finding.hint), Span(")", "dim")) if finding.hint else ()
     return line(place, _label(finding), ": ", _flat(finding.message), hint)
+
+
+def closing(findings: Iterable[Finding]) -> list[Item]:
+    """A line with the command that explains ``findings``: those about launches and kernels, which take explaining."""
+    from teenycli.explain import groups
+
+    ids = dict.fromkeys(finding.id for finding in findings if groups().get(finding.id) in ("check", "fault"))
+    return [line(Span(f"teeny explain {' '.join(ids)}", "dim"))] if ids else []
 
 
 def problem_lines(finding: Finding) -> list[str]:

@@ -72,12 +72,16 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """What the rules found in one case of an op; ``error`` is what kept them from looking."""
+    """What the rules found in one case of an op; ``error`` is what kept them from looking.
+
+    ``ignored`` are the findings that the op ignores, each with the reason.
+    """
 
     op: str
     case: Mapping[str, int | float]
     findings: tuple[Finding, ...] = ()
     error: Finding | None = None
+    ignored: tuple[tuple[Finding, str], ...] = ()
 
 
 # --- run ---------------------------------------------------------------------------------------------------------

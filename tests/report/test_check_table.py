@@ -47,6 +47,7 @@ def test_in_full() -> None:
         "c: 1 error\n"
         "error[missing-file]: c.ptx is not there\n"
         "\n"
+        "teeny explain argument-width\n"
     )
 
 

@@ -79,7 +79,7 @@ class TestEntries:
 
 def test_check() -> None:
     rows = [
-        CheckRow("a", {"N": 1, "eps": math.inf}, (Finding("x", "y", hint="z"),)),
+        CheckRow("a", {"N": 1, "eps": math.inf}, (Finding("x", "y", hint="z"),), ignored=((Finding("e", "f"), "why"),)),
         CheckRow("b", {}, (), Finding("e", "f")),
     ]
     out = through_json(check_document(rows))
@@ -88,8 +88,14 @@ def test_check() -> None:
     assert out == {
         "error": None,
         "ops": [
-            {"op": "a", "case": {"N": 1, "eps": "inf"}, "error": None, "findings": [finding]},
-            {"op": "b", "case": {}, "error": error, "findings": []},
+            {
+                "op": "a",
+                "case": {"N": 1, "eps": "inf"},
+                "error": None,
+                "findings": [finding],
+                "ignored": [{**error, "reason": "why"}],
+            },
+            {"op": "b", "case": {}, "error": error, "findings": [], "ignored": []},
         ],
     }
 
