@@ -15,6 +15,7 @@ from teenycli.checks.data import initial_data, row_strides
 from teenycli.checks.direction import buffer_direction, with_directions
 from teenycli.checks.geometry import block_directives, block_limits, cluster_shape, grid_limits, shared_memory
 from teenycli.checks.subject import Subject, subjects_of
+from teenycli.checks.tensormaps import tensor_maps
 from teenycli.errors import Finding, Severity
 from teenycli.launch.plan import Plan
 from teenycli.manifest.spec import OpSpec
@@ -27,6 +28,7 @@ _ARGUMENTS: tuple[Rule, ...] = (argument_count, argument_width, argument_kind)
 _BUFFERS: tuple[PlanRule, ...] = (buffer_direction,)
 _GEOMETRY: tuple[Rule, ...] = (
     parameter_bytes, block_directives, block_limits, grid_limits, cluster_shape, shared_memory,
+    tensor_maps,
 )  # fmt: skip
 _DATA: tuple[PlanRule, ...] = (row_strides, initial_data, not_looked_at)
 RULES = (*_ARGUMENTS, *_BUFFERS, *_GEOMETRY, *_DATA)

@@ -120,7 +120,7 @@ def _kind_problem(argument: Argument, slot: Slot, usage: Usage) -> str | None:
 
 
 def _field_problem(item: Field, slot: Slot, usage: Usage) -> str | None:
-    if item.kind == "bytes":
+    if item.kind in ("bytes", "tensormap"):
         return None
     pointer = is_pointer(slot, usage)
     if item.kind == "ptr":

@@ -1,6 +1,7 @@
 """Arguments of an op to arguments of a launch: values, C layout of structs, addresses, bytes.
 
-May import ``dtypes``, ``errors``, ``manifest`` and, in this room, ``namespace``, ``plan`` and ``values``.
+May import ``dtypes``, ``errors``, ``manifest`` and, in this room, ``namespace``, ``plan``, ``tensormaps`` and
+``values``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from pathlib import Path
 from teenycli.dtypes import DTYPES
 from teenycli.errors import TeenyError
 from teenycli.launch.namespace import BUFFER_LIMIT, BufferView, Namespace, Pointer
-from teenycli.launch.plan import Address, Argument, Field
+from teenycli.launch.plan import Address, Argument, Field, TensorMap
+from teenycli.launch.tensormaps import tensor_map
 from teenycli.launch.values import check_scalar, describe
 from teenycli.manifest.spec import ArgSpec
 
@@ -49,6 +51,8 @@ def _lay(names: Namespace, spec: ArgSpec, key: str) -> _Laid:
     if spec.kind == "bytes":
         data = _bytes(spec.text, names.spec.folder)
         return _Laid((Field("bytes", data),), len(data), 1)
+    if spec.kind == "tensormap":
+        return _Laid((Field("tensormap", tensor_map(names, spec.text)),), TensorMap.SIZE, TensorMap.ALIGN)
     assert spec.value is not None, spec.kind
     value = names.value(spec.value, key)
     if spec.kind == "ptr":

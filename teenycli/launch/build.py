@@ -53,15 +53,13 @@ def build_plan(
 ) -> Plan:
     """The plan of launching ``entry`` for ``spec`` at the dims ``case`` (of ``cases_of``).
 
-    Raises TeenyError, placed at the key or option: ``unsupported-key``; ``bad-dim``, ``missing-dim``; what
-    expressions raise; ``bad-shape``, ``buffer-too-large``; ``bad-argument``, ``value-out-of-range``; and what
-    ``geometry`` raises.
+    Raises TeenyError, placed at the key or option: ``bad-dim``, ``missing-dim``; what expressions raise; ``bad-shape``,
+    ``buffer-too-large``; ``bad-argument``, ``value-out-of-range``; and what ``launches_of`` raises.
     """
     overrides = overrides or Overrides()
     dims = check_dims(spec, case, overrides)
     scalars = {name: overrides.scalars.get(name, value) for name, value in spec.scalars.items()}
     names = Namespace(spec, dims, scalars)
-    _check_supported(spec)
     buffers = _buffers(names)
     launches, scratch = launches_of(names, module, entry, metadata, sm)
     consts = dict(spec.consts)
@@ -92,15 +90,6 @@ def with_inits(plan: Plan, inits: Mapping[str, Init]) -> Plan:
         for buffer in plan.buffers
     )
     return replace(plan, buffers=buffers)
-
-
-def _check_supported(spec: OpSpec) -> None:
-    """Raises TeenyError ``unsupported-key`` where the op asks for what no plan can say yet."""
-    used = ["tensormaps"] if spec.tensormaps else []
-    used += [f"args[{k}]" for k, arg in enumerate(spec.args) if arg.kind == "tensormap"]
-    for key in used:
-        what = "tensormap arguments" if key.startswith("args") else key
-        raise TeenyError("unsupported-key", f"not supported yet: {what}", where=spec.origin.place(key))
 
 
 def _buffers(names: Namespace) -> list[Buffer]:

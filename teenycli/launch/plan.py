@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from teenycli.dtypes import DTYPES, DType, Kind
 from teenycli.errors import TeenyError
@@ -22,14 +23,44 @@ class Address:
     offset: int = 0
 
 
-Value = int | float | bytes | Address
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """A tensor map, to be encoded once addresses are known: a tensor in a buffer, and the boxes that copies move.
+
+    All lists go from the slowest dimension to the fastest, as ``shape`` does. ``strides`` are bytes from one index to
+    the next, of all dimensions but the last. ``box`` is in elements. ``swizzle`` is none, 32B, 64B or 128B,
+    ``interleave`` none, 16B or 32B, ``fill`` (out of bounds) zeros or nan. PTX ISA, "Tensors".
+    """
+
+    #: Bytes of an encoded map, and what its address is a multiple of.
+    SIZE: ClassVar[int] = 128
+    ALIGN: ClassVar[int] = 64
+
+    name: str
+    address: Address
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    element_strides: tuple[int, ...]
+    swizzle: str = "none"
+    interleave: str = "none"
+    fill: str = "zeros"
+
+    @property
+    def buffer(self) -> str:
+        assert self.address.buffer is not None
+        return self.address.buffer
+
+
+Value = int | float | bytes | Address | TensorMap
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
     """One value within an argument: the only one at offset 0, or a member of a struct.
 
-    ``kind`` is a scalar dtype's name, ``ptr``, or ``bytes``.
+    ``kind`` is a scalar dtype's name, ``ptr``, ``bytes`` or ``tensormap``.
     """
 
     kind: str
@@ -203,12 +234,21 @@ def _encode_bf16(value: float) -> bytes:
     return (bits + 0x7FFF + (bits >> 16 & 1) >> 16).to_bytes(2, "little")
 
 
-def encode_argument(argument: Argument, address_of: Callable[[str], int]) -> bytes:
-    """The bytes of one argument, ``argument.size`` of them; ``address_of`` gives a buffer's device address."""
+Encoder = Callable[[TensorMap, int], bytes]
+
+
+def encode_argument(argument: Argument, address_of: Callable[[str], int], encode_map: Encoder | None = None) -> bytes:
+    """The bytes of one argument, ``argument.size`` of them; ``address_of`` gives a buffer's device address.
+
+    ``encode_map`` makes the bytes of a tensor map at an address, which are the driver's own business; zeros without it.
+    """
     out = bytearray(argument.size)
     for item in argument.fields:
         if isinstance(item.value, bytes):
             raw = item.value
+        elif isinstance(item.value, TensorMap):
+            base = address_of(item.value.buffer) + item.value.address.offset
+            raw = encode_map(item.value, base) if encode_map else bytes(TensorMap.SIZE)
         elif isinstance(item.value, Address):
             base = 0 if item.value.buffer is None else address_of(item.value.buffer)
             raw = (base + item.value.offset & 2**64 - 1).to_bytes(8, "little")

@@ -9,7 +9,7 @@ import re
 
 from teenycli.errors import TeenyError, did_you_mean
 from teenycli.expressions import CONSTANTS
-from teenycli.manifest.spec import RESERVED, BufferSpec, OpSpec, OutputSpec, quote
+from teenycli.manifest.spec import RESERVED, BufferSpec, OpSpec, OutputSpec, TensorMapSpec, quote
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: What :func:`is_name` asks for.
@@ -39,6 +39,7 @@ class Rules:
         self._check_outputs()
         self._check_dims()
         self._check_cases()
+        self._check_tensormaps()
 
     def _error(self, id: str, key: str, message: str, hint: str | None = None) -> TeenyError:
         return TeenyError(id, message, where=self.spec.origin.place(key), hint=hint)
@@ -129,3 +130,16 @@ class Rules:
                 if name not in read:
                     hint = did_you_mean(name, spec.dims)
                     raise self._error("bad-value", key, f"a case sets dims, and the op has no dim '{name}'", hint)
+
+    def _check_tensormaps(self) -> None:
+        maps = self.spec.tensormaps
+        for name, each in maps.items():
+            for field, words in TensorMapSpec.words.items():
+                said = getattr(each, field)
+                if said not in words:
+                    hint = did_you_mean(said, words) or f"there are {', '.join(words)}"
+                    raise self._error("bad-value", f"tensormaps.{quote(name)}.{field}", f"no {field} '{said}'", hint)
+        for k, arg in enumerate(self.spec.args):
+            if arg.kind == "tensormap" and arg.text not in maps:
+                hint = did_you_mean(arg.text, maps) or "say tensormaps = { NAME = { of = …, box = […] } }"
+                raise self._error("bad-argument", f"args[{k}]", f"there is no tensor map '{arg.text}'", hint)

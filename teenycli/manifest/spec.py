@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as datafield
 from pathlib import Path
 from typing import ClassVar
 
@@ -46,8 +47,8 @@ class Origin:
 
     file: str | None = None
     prefix: str = ""
-    lines: Mapping[str, int] = field(default_factory=dict, repr=False)
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    lines: Mapping[str, int] = datafield(default_factory=dict, repr=False)
+    options: Mapping[str, str] = datafield(default_factory=dict, repr=False)
 
     def name(self, key: str) -> str:
         """``op.softmax.grid[0]``, or the option, for a key within the op such as ``grid[0]``; ``""`` is the op."""
@@ -120,6 +121,32 @@ class OutputSpec(msgspec.Struct, frozen=True, kw_only=True):
     row_stride: Expression | None = None
 
 
+class TensorMapSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A tensor map of ``of``, a buffer or ``x + n``. Lists go from the slowest dimension to the fastest, as shapes do.
+
+    ``box`` and ``strides`` are in elements; ``strides`` are of all dimensions but the last (dense rows when None).
+    """
+
+    #: What keys of one word may say.
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "swizzle": ("none", "32B", "64B", "128B"), "interleave": ("none", "16B", "32B"), "fill": ("zeros", "nan"),
+    }  # fmt: skip
+
+    of: Expression
+    box: tuple[Expression, ...]
+    strides: tuple[Expression, ...] | None = None
+    element_strides: tuple[Expression, ...] | None = None
+    swizzle: str = "none"
+    interleave: str = "none"
+    fill: str = "zeros"
+
+    def expressions(self) -> Iterator[tuple[str, Expression]]:
+        """Key and expression of all that a plan evaluates."""
+        yield "of", self.of
+        for name in ("box", "strides", "element_strides"):
+            yield from _keyed(name, getattr(self, name) or ())
+
+
 class ArgSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One kernel argument, ``KIND EXPR``.
 
@@ -183,7 +210,7 @@ class OpSpec(msgspec.Struct, frozen=True, kw_only=True):
     ignore: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     launches: Expression | None = None
-    tensormaps: Mapping[str, object] = msgspec.field(default_factory=dict)
+    tensormaps: Mapping[str, TensorMapSpec] = msgspec.field(default_factory=dict)
     backward: Mapping[str, object] | None = None
 
     @property
@@ -215,6 +242,9 @@ class OpSpec(msgspec.Struct, frozen=True, kw_only=True):
         for k, arg in enumerate(self.args):
             for expression in arg.expressions():
                 yield f"args[{k}]", expression
+        for name, each in self.tensormaps.items():
+            for field, expression in each.expressions():
+                yield join("tensormaps", quote(name), field), expression
         for name in ("block", "grid", "cluster"):
             yield from _keyed(name, getattr(self, name) or ())
         for name in ("shared", "launches"):

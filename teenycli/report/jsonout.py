@@ -186,15 +186,29 @@ def _argument(argument: Argument) -> Json:
 
 
 def _value(argument: Argument) -> Any:
-    """A number; ``{"buffer", "offset"}`` or null for a pointer; hex for bytes; a list of fields for a struct."""
+    """A number; ``{"buffer", "offset"}`` or null for a pointer, and more for a tensor map; hex for bytes; a list of
+    fields for a struct."""
     if argument.kind == "struct":
         return [{"kind": f.kind, "offset": f.offset, "value": _scalar(f.value)} for f in argument.fields]
     return _scalar(argument.fields[0].value) if argument.fields else None
 
 
 def _scalar(value: Value) -> Any:
-    from teenycli.launch.plan import Address
+    from teenycli.launch.plan import Address, TensorMap
 
+    if isinstance(value, TensorMap):
+        return {
+            "buffer": value.buffer,
+            "offset": value.address.offset,
+            "dtype": str(value.dtype),
+            "shape": value.shape,
+            "strides": value.strides,
+            "box": value.box,
+            "element_strides": value.element_strides,
+            "swizzle": value.swizzle,
+            "interleave": value.interleave,
+            "fill": value.fill,
+        }
     if isinstance(value, Address):
         return None if value.buffer is None else {"buffer": value.buffer, "offset": value.offset}
     return value.hex() if isinstance(value, bytes) else finite(value)

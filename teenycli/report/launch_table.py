@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from teenycli.launch.plan import Address, Argument, Buffer, Launch, Plan, Value
+from teenycli.launch.plan import Address, Argument, Buffer, Launch, Plan, TensorMap, Value
 from teenycli.report.layout import Cell, Column, Fields, Item, Table
 from teenycli.report.numbers import case, count, exact, milliseconds, number, pair, rate, shape, size, triple
 from teenycli.report.rows import LaunchRow, RunReport, RunRow
@@ -106,12 +106,24 @@ _DIGITS = {"f32": 9, "f16": 5, "bf16": 4}
 def _value(kind: str, value: Value) -> str:
     if isinstance(value, bytes):
         return value.hex()
+    if isinstance(value, TensorMap):
+        return _map(value)
     if not isinstance(value, Address):
         if kind == "bool":
             return "true" if value else "false"
         return f"{value:.{_DIGITS[kind]}g}" if kind in _DIGITS else exact(value)
     past = f" + {count(value.offset, 'byte')}" if value.offset else ""
     return "null" if value.buffer is None else f"-> {visible(value.buffer)}{past}"
+
+
+def _map(of: TensorMap) -> str:
+    past = f" + {count(of.address.offset, 'byte')}" if of.address.offset else ""
+    apart = f", {' and '.join(f'{stride:,}' for stride in of.strides)} bytes apart" if of.strides else ""
+    words = f", swizzle {of.swizzle}" if of.swizzle != "none" else ""
+    words += f", interleave {of.interleave}" if of.interleave != "none" else ""
+    words += f", every {shape(of.element_strides)}" if set(of.element_strides) != {1} else ""
+    words += ", filled with NaN" if of.fill == "nan" else ""
+    return f"-> {visible(of.buffer)}{past} as {of.dtype}{shape(of.shape)}{apart}, boxes of {shape(of.box)}{words}"
 
 
 def _buffer(buffer: Buffer) -> Line:

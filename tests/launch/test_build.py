@@ -84,7 +84,7 @@ def test_bytes_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ("f32 1e39", "value-out-of-range", "f32"),
         ("f64 2 ** 1023 + (2 ** 1023 - 1)", "value-out-of-range", "f64"),
         ("ptr x + 2 ** 40", "value-out-of-range", "bytes away"), ("bytes 0g", "bad-argument", "hexadecimal"),
-        ("{ptr x, i32 NN}", "unknown-name", "'NN'"), ("tensormap d", "unsupported-key", "tensormap"),
+        ("{ptr x, i32 NN}", "unknown-name", "'NN'"),
     ],
 )  # fmt: skip
 def test_arguments_that_cannot_be_made(arg: str, id: str, words: str) -> None:
@@ -250,19 +250,6 @@ def test_a_dim_without_a_value_names_where_it_is_used() -> None:
     finding = error(op(dims={"N": {}}, grid=[1, "cdiv(N, 32)"]))
     assert (finding.id, str(finding.where)) == ("missing-dim", "ops.toml: op.k.grid[1]")
     assert "--dim N=INT" in (finding.hint or "")
-
-
-@pytest.mark.parametrize(
-    ("keys", "where"),
-    [
-        ({"tensormaps": {"d": {"of": "x"}}}, "tensormaps"),
-
-    ],
-)  # fmt: skip
-def test_keys_whose_work_comes_later_are_refused(keys: dict[str, Any], where: str) -> None:
-    finding = error(op(**keys))
-    assert (finding.id, str(finding.where)) == ("unsupported-key", f"ops.toml: op.k.{where}")
-    assert finding.message.startswith("not supported yet: ")
 
 
 # --- several launches ---------------------------------------------------------------------------------------------

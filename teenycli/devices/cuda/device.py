@@ -30,7 +30,7 @@ from teenycli.devices.cuda.parameters import compare_parameters
 from teenycli.devices.cuda.probe import kernel_module_version
 from teenycli.errors import Finding, Place, TeenyError
 from teenycli.exits import Exit
-from teenycli.launch.plan import Launch, encode_argument
+from teenycli.launch.plan import Encoder, Launch, TensorMap, encode_argument
 from teenycli.ptx.model import Function, Module, Source, Triple
 from teenycli.ptx.strip import strip_debug
 
@@ -180,7 +180,7 @@ class CudaDevice:
         if not isinstance(kernel, CudaKernel):
             raise TypeError(f"{type(kernel).__name__} is no kernel of {self.name}")
         self._make_ready()
-        arguments = _arguments(kernel, launch, buffers)
+        arguments = _arguments(kernel, launch, buffers, self._encode_map)
         if not errors.representable(launch, kernel.entry):
             raise errors.launch_refused(launch, kernel.module, kernel.entry, kernel.facts)
         config = launch_config(launch, kernel.entry, self._gpu.sm)
@@ -198,6 +198,14 @@ class CudaDevice:
             return LaunchTime(self._driver.milliseconds(self._start, self._end))
         except DriverError as failure:
             raise self._launch_error(failure, kernel, launch) from None
+
+    def _encode_map(self, of: TensorMap, address: int) -> bytes:
+        """Raises TeenyError ``tensormap-architecture`` (exit UNSUPPORTED), ``cuda-driver``."""
+        if self._gpu.sm < _HOPPER:
+            message = f"tensor maps need sm_{_HOPPER} or newer, and {self._gpu} is not that"
+            raise TeenyError("tensormap-architecture", message, exit=Exit.UNSUPPORTED)
+        with self._telling(f"encoding the tensor map '{of.name}'"):
+            return self._driver.encode_tensor_map(of, address)
 
     def _opt_in(self, kernel: CudaKernel, launch: Launch) -> None:
         """Ask for what a kernel does not get unasked: shared memory over 48 KiB, clusters over the portable size."""
@@ -345,7 +353,9 @@ def launch_config(launch: Launch, entry: Function, sm: int) -> Config:
     )
 
 
-def _arguments(kernel: CudaKernel, launch: Launch, buffers: dict[str, DeviceBuffer]) -> list[bytes]:
+def _arguments(
+    kernel: CudaKernel, launch: Launch, buffers: dict[str, DeviceBuffer], encode_map: Encoder
+) -> list[bytes]:
     """The exact bytes of each argument. The driver reads as many as the parameter has, so sizes must agree."""
     entry, where = kernel.entry, Place(kernel.module.source.name, kernel.entry.at.line, kernel.entry.at.column)
     if len(launch.args) != len(entry.params):
@@ -357,7 +367,7 @@ def _arguments(kernel: CudaKernel, launch: Launch, buffers: dict[str, DeviceBuff
         )
     encoded = []
     for argument, param in zip(launch.args, entry.params, strict=True):
-        raw = encode_argument(argument, lambda name: buffers[name].address)
+        raw = encode_argument(argument, lambda name: buffers[name].address, encode_map)
         if len(raw) != param.size:
             raise TeenyError(
                 "argument-size",

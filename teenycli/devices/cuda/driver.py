@@ -4,7 +4,7 @@
 number, or take an argument's exact bytes, goes through ``cuda.bindings.driver``: ``cuda.core`` turns a CUresult into
 text, and takes no struct as a kernel's argument.
 
-Tests hand in stand-ins for the two modules. May import, for types, ``ptx.model``.
+Tests hand in stand-ins for the two modules. May import, for types, ``launch.plan`` and ``ptx.model``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from teenycli.ptx.model import Triple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from teenycli.launch.plan import TensorMap
+
 #: CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER and CUDA_ERROR_UNKNOWN, for failures that bear no number of their own.
 NEEDS_NEWER_DRIVER = 36
 UNKNOWN = 999
@@ -31,6 +33,12 @@ _INVALID_VALUE = 1
 _LOG_BYTES = 64 * 1024
 #: An argument starts at a multiple of this in host memory: more than any parameter's alignment.
 _ARGUMENT_ALIGN = 128
+#: CUtensorMapDataType by element type; what only moves needs no type but its width.
+_MAP_TYPES = {
+    "bool": "UINT8", "i8": "UINT8", "u8": "UINT8", "e4m3": "UINT8", "e5m2": "UINT8", "i16": "UINT16", "u16": "UINT16",
+    "i32": "INT32", "u32": "UINT32", "i64": "INT64", "u64": "UINT64", "ptr": "UINT64", "f16": "FLOAT16",
+    "bf16": "BFLOAT16", "f32": "FLOAT32", "f64": "FLOAT64",
+}  # fmt: skip
 
 
 class DriverError(Exception):
@@ -162,6 +170,32 @@ class Driver:
 
     def copy_out(self, host: int, address: int, nbytes: int) -> None:
         self._call("cuMemcpyDtoH", host, self._cu.CUdeviceptr(address), nbytes)
+
+    def encode_tensor_map(self, of: TensorMap, address: int) -> bytes:
+        """The bytes of a tensor map over memory at ``address``. The driver counts dimensions from the fastest."""
+        cu = self._cu
+
+        def word(kind: str, name: str) -> Any:
+            return getattr(getattr(cu, f"CUtensorMap{kind}"), f"CU_TENSOR_MAP_{name}")
+
+        def numbers(type: Any, values: Sequence[int]) -> list[Any]:
+            return [type(value) for value in reversed(values)]
+
+        encoded = self._call(
+            "cuTensorMapEncodeTiled",
+            word("DataType", f"DATA_TYPE_{_MAP_TYPES[of.dtype.name]}"),
+            len(of.shape),
+            cu.CUdeviceptr(address),
+            numbers(cu.cuuint64_t, of.shape),
+            numbers(cu.cuuint64_t, of.strides),
+            numbers(cu.cuuint32_t, of.box),
+            numbers(cu.cuuint32_t, of.element_strides),
+            word("Interleave", f"INTERLEAVE_{of.interleave.upper()}"),
+            word("Swizzle", f"SWIZZLE_{of.swizzle.upper()}"),
+            word("L2promotion", "L2_PROMOTION_NONE"),
+            word("FloatOOBfill", "FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA" if of.fill == "nan" else "FLOAT_OOB_FILL_NONE"),
+        )
+        return b"".join(int(part).to_bytes(8, "little") for part in encoded.opaque)
 
     # --- code ----------------------------------------------------------------------------------------------------
 

@@ -57,6 +57,17 @@ CUlaunchAttributeID = IntEnum(
 )  # fmt: skip
 CUstream_flags = IntEnum("CUstream_flags", {"CU_STREAM_DEFAULT": 0})
 CUevent_flags = IntEnum("CUevent_flags", {"CU_EVENT_DEFAULT": 0})
+CUtensorMapDataType = IntEnum(
+    "CUtensorMapDataType",
+    {"CU_TENSOR_MAP_DATA_TYPE_UINT8": 0, "CU_TENSOR_MAP_DATA_TYPE_FLOAT16": 6, "CU_TENSOR_MAP_DATA_TYPE_FLOAT32": 7},
+)
+CUtensorMapInterleave = IntEnum("CUtensorMapInterleave", {"CU_TENSOR_MAP_INTERLEAVE_NONE": 0})
+CUtensorMapSwizzle = IntEnum("CUtensorMapSwizzle", {"CU_TENSOR_MAP_SWIZZLE_NONE": 0, "CU_TENSOR_MAP_SWIZZLE_128B": 3})
+CUtensorMapL2promotion = IntEnum("CUtensorMapL2promotion", {"CU_TENSOR_MAP_L2_PROMOTION_NONE": 0})
+CUtensorMapFloatOOBfill = IntEnum(
+    "CUtensorMapFloatOOBfill",
+    {"CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE": 0, "CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA": 1},
+)
 
 #: What the fakes imitate of ``cuda.core.DeviceProperties``.
 PROPERTIES = {
@@ -77,6 +88,14 @@ class CUdeviceptr:
 
     def __int__(self) -> int:
         return self.address
+
+
+class cuuint64_t(CUdeviceptr):  # noqa: N801
+    pass
+
+
+class cuuint32_t(CUdeviceptr):  # noqa: N801
+    pass
 
 
 class CUlaunchConfig(SimpleNamespace):
@@ -109,7 +128,8 @@ class FakeBindings:
     def __init__(self) -> None:
         for public in (
             CUresult, CUjit_option, CUfunction_attribute, CUlaunchAttributeID, CUstream_flags, CUevent_flags,
-            CUdeviceptr, CUlaunchConfig, CUlaunchAttribute,
+            CUdeviceptr, CUlaunchConfig, CUlaunchAttribute, CUtensorMapDataType, CUtensorMapInterleave,
+            CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill, cuuint64_t, cuuint32_t,
         ):  # fmt: skip
             setattr(self, public.__name__, public)
         self.calls: list[str] = []
@@ -123,6 +143,7 @@ class FakeBindings:
         self.images: list[bytes] = []
         self.configs: list[CUlaunchConfig] = []
         self.arguments: list[list[bytes]] = []
+        self.maps: list[tuple[Any, ...]] = []
         self.handles: list[Handle] = []
         self.ctas_per_multiprocessor = 2
         self.log = ("", "")
@@ -270,6 +291,18 @@ class FakeBindings:
         if status or index >= len(self.table):
             return status or CUresult(1), None, None
         return status, *self.table[index]
+
+    def cuTensorMapEncodeTiled(
+        self, dtype: CUtensorMapDataType, rank: int, address: CUdeviceptr, dims: list[cuuint64_t],
+        strides: list[cuuint64_t], box: list[cuuint32_t], steps: list[cuuint32_t], *words: IntEnum,
+    ) -> tuple[CUresult, SimpleNamespace | None]:  # fmt: skip
+        assert all(type(each) is cuuint64_t for each in (*dims, *strides))
+        assert all(type(each) is cuuint32_t for each in (*box, *steps))
+        assert len(dims) == len(strides) + 1 == len(box) == len(steps) == rank
+        status = self._answer("cuTensorMapEncodeTiled")
+        self.maps.append((dtype, *([int(each) for each in row] for row in (dims, strides, box, steps)), *words))
+        opaque = [cuuint64_t(each) for each in (int(address), *range(1, 16))]
+        return status, None if status else SimpleNamespace(opaque=opaque)
 
     def cuOccupancyMaxActiveBlocksPerMultiprocessor(
         self, function: Handle, threads: int, shared: int

@@ -13,9 +13,11 @@ from teenycli.devices.base import Device, DeviceBuffer
 from teenycli.devices.cuda import device as under_test
 from teenycli.devices.cuda.device import CudaDevice, CudaKernel, launch_config
 from teenycli.devices.cuda.driver import PackageError
+from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, TeenyError
 from teenycli.exits import Exit
-from teenycli.launch.plan import Address, Argument, Field, Launch
+from teenycli.launch.plan import Address, Argument, Field, Launch, TensorMap
+from teenycli.ptx.layout import layout
 from teenycli.ptx.model import Module
 from tests.devices.cuda.fake import CUDAError, FakeCuda
 from tests.ptx.text import module_of
@@ -501,3 +503,44 @@ def test_kernels_and_buffers_of_another_device_are_refused(device: CudaDevice) -
         device.launch(Other(), LAUNCH, {}, 0)
     with pytest.raises(TypeError, match="Other is no buffer of cuda:0"):
         device.free(Other())
+
+
+TENSOR = TensorMap("d", Address("x", 16), DTYPES["f16"], (4, 8), (32,), (2, 8), (1, 2), "128B", fill="nan")
+MAPPED = Launch(
+    "op", 0, "k", (1, 1, 1), (32, 1, 1), (Argument(0, "d", "tensormap", 128, (Field("tensormap", TENSOR),)),)
+)
+
+
+def map_launched(cuda: FakeCuda, device: CudaDevice, sm: int = 90) -> bytes:
+    made = replace(module(params=".param .align 64 .b8 d[128]"), target=f"sm_{sm}")
+    cuda.driver.table = [(layout(made.entries[0], sm)[0].offset, 128)]
+    kernel = device.load(made, "k")
+    buffers: dict[str, DeviceBuffer] = {"x": device.upload("x", np.zeros(256, np.uint8))}
+    device.launch(kernel, MAPPED, buffers, 0)
+    ((raw,),) = cuda.driver.arguments
+    assert raw[:8] == (buffers["x"].address + 16).to_bytes(8, "little")
+    return raw
+
+
+def test_a_tensor_map_is_encoded_by_the_driver_fastest_dimension_first(cuda: FakeCuda, device: CudaDevice) -> None:
+    raw = map_launched(cuda, device)
+    assert [int.from_bytes(raw[8 * k : 8 * k + 8], "little") for k in range(1, 16)] == list(range(1, 16))
+    ((dtype, *rows),) = cuda.driver.maps
+    assert (dtype.name, rows[:4]) == ("CU_TENSOR_MAP_DATA_TYPE_FLOAT16", [[8, 4], [32], [8, 2], [2, 1]])
+    assert [word.name for word in rows[4:]] == [
+        "CU_TENSOR_MAP_INTERLEAVE_NONE", "CU_TENSOR_MAP_SWIZZLE_128B", "CU_TENSOR_MAP_L2_PROMOTION_NONE",
+        "CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA",
+    ]  # fmt: skip
+
+
+def test_a_tensor_map_that_the_driver_refuses(cuda: FakeCuda, device: CudaDevice) -> None:
+    cuda.driver.failures["cuTensorMapEncodeTiled"] = 1
+    with raised("cuda-driver") as caught:
+        map_launched(cuda, device)
+    assert "encoding the tensor map 'd'" in str(caught.value)
+
+
+def test_gpus_before_sm_90_have_no_tensor_maps() -> None:
+    made = FakeCuda(sm=80)
+    with raised("tensormap-architecture", Exit.UNSUPPORTED):
+        map_launched(made, CudaDevice(0, made.packages), 80)
