@@ -45,6 +45,13 @@ def test_rows_as_they_are_where_the_kernel_is_told_of_padded_ones(teeny: Teeny, 
     assert (code, ids & {"out-of-bounds", "output-not-covered"} != set()) == (1, True)
 
 
+def test_rows_of_a_tensor_map_that_are_no_multiple_of_16_bytes(teeny: Teeny, tmp_path: Path) -> None:
+    op = SAMPLES["scale_tma_cuda"]
+    op = {**op, "output": {**op["output"], "row_stride": "align(COLS, 4) + 1"}}
+    for command in ("check", "run"):
+        assert found(teeny, tmp_path, command, op) == (1, {"tensormap-stride"})
+
+
 def test_a_launch_too_few(teeny: Teeny, tmp_path: Path) -> None:
     op = {**SAMPLES["channel_cat_cuda"], "launches": "len(inputs) - 1"}
     assert found(teeny, tmp_path, "run", op) == (1, {"output-not-covered"})
