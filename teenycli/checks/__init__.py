@@ -10,10 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from teenycli.checks.arguments import argument_count, argument_kind, argument_width, parameter_bytes
-from teenycli.checks.coverage import not_looked_at
 from teenycli.checks.data import initial_data, row_strides
 from teenycli.checks.direction import buffer_direction, with_directions
-from teenycli.checks.geometry import block_directives, block_limits, cluster_shape, grid_limits, shared_memory
+from teenycli.checks.geometry import (
+    backward_grid,
+    block_directives,
+    block_limits,
+    cluster_shape,
+    grid_limits,
+    shared_memory,
+)
 from teenycli.checks.subject import Subject, subjects_of
 from teenycli.checks.tensormaps import tensor_maps
 from teenycli.errors import Finding, Severity
@@ -27,10 +33,10 @@ PlanRule = Callable[[Sequence[Subject]], Iterator[Finding]]
 _ARGUMENTS: tuple[Rule, ...] = (argument_count, argument_width, argument_kind)
 _BUFFERS: tuple[PlanRule, ...] = (buffer_direction,)
 _GEOMETRY: tuple[Rule, ...] = (
-    parameter_bytes, block_directives, block_limits, grid_limits, cluster_shape, shared_memory,
+    parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, cluster_shape, shared_memory,
     tensor_maps,
 )  # fmt: skip
-_DATA: tuple[PlanRule, ...] = (row_strides, initial_data, not_looked_at)
+_DATA: tuple[PlanRule, ...] = (row_strides, initial_data)
 RULES = (*_ARGUMENTS, *_BUFFERS, *_GEOMETRY, *_DATA)
 
 #: Ids of the findings without which no launch can be laid out: ``--no-check`` does not skip these.

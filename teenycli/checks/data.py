@@ -56,7 +56,9 @@ def row_strides(subjects: Sequence[Subject]) -> Iterator[Finding]:
                 "row-stride",
                 f"the rows of '{buffer.name}' have {elems:,} elements, and begin {stride:,} apart: each would "
                 "overwrite the end of the one before it",
-                where=subject.key(f"{buffer.source}.row_stride"),
+                where=subject.key(
+                    buffer.source if buffer.source.endswith("_row_stride") else f"{buffer.source}.row_stride"
+                ),
                 hint=f"a row stride is at least {elems:,}: align({elems:,}, n) rounds it up to a multiple of n",
             )
 

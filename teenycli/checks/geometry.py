@@ -56,8 +56,25 @@ def grid_limits(subject: Subject) -> Iterator[Finding]:
     yield from _within(subject, "grid", subject.launch.grid, subject.limits.grid)
 
 
+def backward_grid(subject: Subject) -> Iterator[Finding]:
+    """A backward launches something. The trait's default is a grid of zero, with which the gradients stay zeros."""
+    grid = subject.launch.grid
+    if not subject.plan.backward or min(grid) > 0:
+        return
+    missing = subject.kernel.grid is None
+    yield Finding(
+        "backward-grid",
+        f"{'no grid is said' if missing else f'the grid is {_dims(grid)}'}: backward would launch nothing, and every "
+        "gradient would stay zero",
+        where=subject.key("" if missing else "grid"),
+        hint=f"say it with {subject.kernel.origin.name('grid')}, in CTAs",
+    )
+
+
 def _within(subject: Subject, what: str, dims: Triple, most: Triple) -> Iterator[Finding]:
     for axis, dim, limit in zip(_AXES, dims, most, strict=True):
+        if dim <= 0 and what == "grid" and subject.plan.backward:
+            continue  # see backward_grid
         if dim <= 0:
             yield Finding(
                 f"{what}-zero",

@@ -11,7 +11,7 @@ from functools import cached_property
 from teenycli.arch import Limits, limits_of, parse_target
 from teenycli.errors import Place
 from teenycli.launch.plan import Argument, Launch, Plan
-from teenycli.manifest.spec import OpSpec
+from teenycli.manifest.spec import KernelSpec, OpSpec
 from teenycli.ptx import code_of
 from teenycli.ptx.layout import Slot, layout
 from teenycli.ptx.model import Function, Module
@@ -20,7 +20,7 @@ from teenycli.ptx.usage import Usage, usage_of
 
 
 @dataclass
-class Kernel:
+class Compiled:
     """An entry as the rules read it, once for all launches of it. ``sm`` is the architecture that offsets and limits
     are taken for."""
 
@@ -49,32 +49,32 @@ class Subject:
 
     plan: Plan
     launch: Launch
-    kernel: Kernel
+    compiled: Compiled
     spec: OpSpec
 
     @property
     def module(self) -> Module:
-        return self.kernel.module
+        return self.compiled.module
 
     @property
     def entry(self) -> Function:
-        return self.kernel.entry
+        return self.compiled.entry
 
     @property
     def sm(self) -> int:
-        return self.kernel.sm
+        return self.compiled.sm
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        return self.kernel.slots
+        return self.compiled.slots
 
     @property
     def usages(self) -> tuple[Usage, ...]:
-        return self.kernel.usages
+        return self.compiled.usages
 
     @property
     def static_shared(self) -> int:
-        return self.kernel.static_shared
+        return self.compiled.static_shared
 
     @cached_property
     def hidden(self) -> int:
@@ -95,10 +95,17 @@ class Subject:
     def limits(self) -> Limits:
         return limits_of(self.sm)
 
+    @property
+    def kernel(self) -> KernelSpec:
+        """What the manifest says of the launch: the op, or its backward."""
+        return self.spec.kernel(self.plan.backward)
+
     def key(self, name: str) -> Place:
-        """The place of a key of the op: ``grid``, or of what a plan gives as ``source``."""
-        origin = self.spec.origin
-        return origin.place(name.removeprefix(f"{origin.prefix}."))
+        """The place of a key of the op or its backward: ``grid``, or of what a plan gives as ``source``."""
+        for origin in (self.kernel.origin, self.spec.origin):
+            if name.startswith(f"{origin.prefix}."):
+                return origin.place(name.removeprefix(f"{origin.prefix}."))
+        return self.kernel.origin.place(name)
 
     def declared(self, slot: Slot) -> str:
         """Where a parameter is declared, for a note."""
@@ -108,5 +115,5 @@ class Subject:
 def subjects_of(plan: Plan, module: Module, spec: OpSpec) -> tuple[Subject, ...]:
     """A subject for each launch of the plan, for the entry's own ``.target``."""
     entry = next(e for e in module.entries if e.name == plan.entry)
-    kernel = Kernel(module, entry, parse_target(module.target).sm)
-    return tuple(Subject(plan, launch, kernel, spec) for launch in plan.launches)
+    compiled = Compiled(module, entry, parse_target(module.target).sm)
+    return tuple(Subject(plan, launch, compiled, spec) for launch in plan.launches)

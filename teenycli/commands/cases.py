@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from teenycli.checks import check, directed
 from teenycli.errors import Finding, Severity
+from teenycli.launch.backward import plan_backward
 from teenycli.launch.build import plan_case
 from teenycli.launch.cases import Overrides
 from teenycli.launch.plan import Plan
 from teenycli.manifest.load import Manifest, find_manifest, load_manifest, ptx_file
-from teenycli.manifest.spec import OpSpec
+from teenycli.manifest.spec import KernelSpec, OpSpec
 from teenycli.ptx import Module, outline, read_source
 from teenycli.ptx.search import shared_memory
 
@@ -33,6 +34,11 @@ class Judged:
     module: Module
     findings: tuple[Finding, ...]
     ignored: tuple[Finding, ...] = ()
+
+    @property
+    def kernel(self) -> KernelSpec:
+        """What the manifest says of the launches: the op, or its backward."""
+        return self.spec.kernel(self.plan.backward)
 
     def shown(self, adhoc: bool) -> Plan:
         """The plan as tables show it: on the command line (``adhoc``) buffers have the roles that the body tells."""
@@ -56,8 +62,8 @@ def open_manifest(path: str | None) -> Manifest:
     return load_manifest(find_manifest(Path()) if path is None else Path(path))
 
 
-def module_of(spec: OpSpec) -> Module:
-    """The PTX of an op. Raises what reading it raises."""
+def module_of(spec: KernelSpec) -> Module:
+    """The PTX of an op or its backward. Raises what reading it raises."""
     return outline(read_source("-" if spec.ptx == "-" else ptx_file(spec)))
 
 
@@ -67,6 +73,11 @@ def judge(
     """Plan one case, with params out of ``checkpoint``, and check it. Raises what planning raises."""
     plan = plan_case(spec, case, module, overrides)
     return judge_plan(spec, checkpoint.fill(plan) if checkpoint else plan, module)
+
+
+def judge_backward(spec: OpSpec, case: dict[str, int], overrides: Overrides, module: Module) -> Judged:
+    """Plan the backward of one case, and check it. Raises what planning raises."""
+    return judge_plan(spec, plan_backward(spec, case, module, overrides), module)
 
 
 def judge_plan(spec: OpSpec, plan: Plan, module: Module) -> Judged:

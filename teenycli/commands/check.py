@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ from teenycli.report.console import Console
 from teenycli.report.rows import CheckRow
 
 if TYPE_CHECKING:
+    from teenycli.commands.cases import Judged
     from teenycli.commands.checkpoint import Checkpoint
     from teenycli.launch.cases import Overrides
     from teenycli.manifest.load import Manifest
@@ -91,21 +93,29 @@ def _checkpoint(file: str | None, node: str | None, ops: tuple[str, ...]) -> Che
 def _check(
     manifest: Manifest, name: str, overrides: Overrides, checkpoint: Checkpoint | None
 ) -> Iterator[tuple[CheckRow, Exit]]:
-    """A row for each case of an op, with the exit code that it leads to."""
-    from teenycli.commands.cases import judge, module_of
+    """A row for each case of an op, and of its backward, with the exit code that it leads to."""
+    from teenycli.commands.cases import judge, judge_backward, module_of
     from teenycli.launch.cases import cases_of
 
     try:
         spec = manifest.op(name)
-        module = module_of(spec)
+        cases, module = cases_of(spec, overrides), module_of(spec)
+        backward = None if spec.backward is None else module_of(spec.backward)
     except TeenyError as error:
         yield CheckRow(name, {}, error=error.finding), error.exit
         return
-    for case in cases_of(spec, overrides):
-        try:
-            judged = judge(spec, case, overrides, module, checkpoint)
-        except TeenyError as error:
-            yield CheckRow(name, case, error=error.finding), error.exit
-            continue
-        failed = any(finding.severity is Severity.ERROR for finding in judged.findings)
-        yield CheckRow(name, case, judged.findings), Exit.FAILED if failed else Exit.OK
+    for case in cases:
+        yield _judged(name, case, partial(judge, spec, case, overrides, module, checkpoint))
+    if backward is None:
+        return
+    for case in cases:
+        yield _judged(spec.kernel(True).name, case, partial(judge_backward, spec, case, overrides, backward))
+
+
+def _judged(name: str, case: dict[str, int], judge: Callable[[], Judged]) -> tuple[CheckRow, Exit]:
+    try:
+        judged = judge()
+    except TeenyError as error:
+        return CheckRow(name, case, error=error.finding), error.exit
+    failed = any(finding.severity is Severity.ERROR for finding in judged.findings)
+    return CheckRow(name, case, judged.findings), Exit.FAILED if failed else Exit.OK

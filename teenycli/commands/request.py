@@ -25,6 +25,7 @@ class Options:
     dims: tuple[str, ...]
     scalars: tuple[str, ...]
     case: str | None
+    backward: bool
     device: str
     seed: int
     inputs: tuple[str, ...]
@@ -53,7 +54,7 @@ class Options:
 
 #: Options that describe a launch, and so go with --ptx only; and those that go with a manifest only.
 _ADHOC = ("args", "entry", "grid", "block", "cluster", "shared", "hidden", "cooperative")
-_MANIFEST = ("manifest", "case", "dims", "scalars", "checkpoint", "node")
+_MANIFEST = ("manifest", "case", "dims", "scalars", "checkpoint", "node", "backward")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from teenycli.commands.cases import Judged
 from teenycli.devices.base import Device
@@ -46,11 +47,12 @@ class Output:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of one case gave."""
+    """What a run of one case gave; ``initial`` is what every buffer held at first."""
 
     judged: Judged
     execution: Execution
     outputs: tuple[Output, ...]
+    initial: Mapping[str, Array]
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -79,41 +81,80 @@ class Expectation:
     atol: float | None = None
 
 
-def run_case(
-    spec: OpSpec,
-    judged: Judged,
-    device: Device,
-    *,
-    seed: int,
-    timeout: float,
-    expect: Expectation,
-    adhoc: bool,
-    saved: Sequence[str] = (),
-) -> Outcome:
-    """Run one case.
+@dataclass(frozen=True)
+class How:
+    """How a case is run: the options that all have in common.
 
-    Without a manifest (``adhoc``) the outputs are the buffers that changed and those that are ``saved``. Raises what
-    filling, the device and the reference raise.
+    ``saved`` are names of outputs to be saved. Without a manifest (``adhoc``) the outputs are the buffers that changed
+    and those that are saved.
     """
-    plan = judged.plan
-    arrays = initial_arrays(spec, plan, seed)
-    wanted = {*expect.files, *saved}
-    everything = adhoc or any(buffer.name in wanted and not buffer.is_output for buffer in plan.buffers)
-    execution = execute(plan, judged.module, device, arrays, timeout=timeout, everything=everything)
-    shown = [b for b in plan.buffers if b.name in execution.arrays and _is_shown(b, arrays, execution, wanted, adhoc)]
-    references = _references(spec, plan, arrays, shown, expect)
-    outputs = tuple(_output(spec, b, execution.arrays[b.name], references.get(b.name), expect, adhoc) for b in shown)
-    return Outcome(judged, execution, outputs)
+
+    seed: int
+    timeout: float
+    expect: Expectation
+    adhoc: bool = False
+    saved: Sequence[str] = ()
 
 
-def check_names(plan: Plan, wanted: Iterable[str], adhoc: bool) -> None:
-    """Raises TeenyError ``unknown-buffer`` for a name that no output (``adhoc``: no buffer) of the plan has."""
-    known = [b.name for b in plan.buffers if b.role != "scratch"] + [b.output for b in plan.buffers if b.output]
+def run_case(judged: Judged, device: Device, how: How, *, keep: bool = False) -> Outcome:
+    """Run one case; ``keep`` brings all buffers back, as a backward wants them.
+
+    Raises what filling, the device and the reference raise.
+    """
+    spec, plan = judged.spec, judged.plan
+    arrays = initial_arrays(spec, plan, how.seed)
+    wanted = {*how.expect.files, *how.saved}
+    some = any(buffer.name in wanted and not buffer.is_output for buffer in plan.buffers)
+    execution = execute(
+        plan, judged.module, device, arrays, timeout=how.timeout, everything=keep or how.adhoc or some
+    )  # fmt: skip
+    named = _namespace(judged, arrays)
+    return _outcome(judged, execution, arrays, named, how)
+
+
+def run_backward(judged: Judged, forward: Outcome, device: Device, how: How) -> Outcome:
+    """Run the backward of the case that ``forward`` came from, with all its buffers kept.
+
+    Inputs, params and the output are as the forward left them; a reference is called with inputs and params as they
+    were before it, and with what it gave. Raises what ``run_case`` raises.
+    """
+    spec, plan = judged.spec, judged.plan
+    arrays = initial_arrays(spec, plan, how.seed, forward.execution.arrays)
+    execution = execute(plan, judged.module, device, arrays, timeout=how.timeout)
+    output = arrays[forward_output(forward.judged.plan).name]
+    named = _namespace(judged, {**arrays, **forward.initial})
+    named |= {"output": output, spec.results[0].name: output, "grad_output": arrays["grad_output"]}
+    return _outcome(judged, execution, arrays, named, how)
+
+
+def forward_output(plan: Plan) -> Buffer:
+    """The one output of an op that has a backward."""
+    return next(buffer for buffer in plan.buffers if buffer.is_output)
+
+
+def _outcome(
+    judged: Judged, execution: Execution, arrays: Mapping[str, Array], named: dict[str, Value], how: How
+) -> Outcome:
+    plan, wanted = judged.plan, {*how.expect.files, *how.saved}
+    shown = [
+        b for b in plan.buffers if b.name in execution.arrays and _is_shown(b, arrays, execution, wanted, how.adhoc)
+    ]
+    references = _references(judged, named, shown, how.expect)
+    outputs = tuple(_output(judged, b, execution.arrays[b.name], references.get(b.name), how) for b in shown)
+    return Outcome(judged, execution, outputs, arrays)
+
+
+def check_names(plans: Sequence[Plan], wanted: Iterable[str], adhoc: bool) -> None:
+    """Raises TeenyError ``unknown-buffer`` for a name that no output (``adhoc``: no buffer) of the plans has."""
+    buffers = [buffer for plan in plans for buffer in plan.buffers]
+    known = list(
+        dict.fromkeys([b.name for b in buffers if b.role != "scratch"] + [b.output for b in buffers if b.output])
+    )
     for name in wanted:
         if name not in known:
             what = "buffer" if adhoc else "output"
             hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
-            raise TeenyError("unknown-buffer", f"the op '{plan.op}' has no {what} '{name}'", hint=hint)
+            raise TeenyError("unknown-buffer", f"the op '{plans[0].op}' has no {what} '{name}'", hint=hint)
 
 
 def check_expectations(plan: Plan, expect: Expectation) -> None:
@@ -123,13 +164,18 @@ def check_expectations(plan: Plan, expect: Expectation) -> None:
             load(expect.files[name], Path(), buffer.dtype, buffer.shape)
 
 
-def initial_arrays(spec: OpSpec, plan: Plan, seed: int) -> dict[str, Array]:
-    """The first content of every buffer of the plan, by name."""
+def initial_arrays(
+    spec: OpSpec, plan: Plan, seed: int, given: Mapping[str, Array] = MappingProxyType({})
+) -> dict[str, Array]:
+    """The first content of every buffer of the plan, by name: those ``given``, and the others as they say."""
     total = sum(buffer.nbytes for buffer in plan.buffers)
     check_size(2 * total, f"the buffers of '{plan.op}', {total:,} bytes and as many on the device,")
     numbers: dict[str, Value] = {**plan.case, **plan.consts, **plan.scalars}
     arrays: dict[str, Array] = {}
     for buffer in plan.buffers:
+        if buffer.name in given:
+            arrays[buffer.name] = given[buffer.name]
+            continue
         names = {**numbers, **{name: array for name, array in arrays.items() if " " not in name}}
         init = init_of(buffer)
         try:
@@ -155,17 +201,18 @@ def _is_shown(buffer: Buffer, arrays: Mapping[str, Array], execution: Execution,
 
 
 def _references(
-    spec: OpSpec, plan: Plan, arrays: Mapping[str, Array], shown: Sequence[Buffer], expect: Expectation
+    judged: Judged, named: Mapping[str, Value], shown: Sequence[Buffer], expect: Expectation
 ) -> dict[str, Array]:
     """What each output should be, by buffer: the files that the user gave, else the op's reference."""
     found: dict[str, Array] = {}
+    kernel = judged.kernel
     results = [buffer for buffer in shown if buffer.is_output]
-    if spec.reference is not None and results:
-        ordered = sorted(results, key=lambda buffer: _rank(spec, buffer))
+    if kernel.reference is not None and results:
+        ordered = results if judged.plan.backward else sorted(results, key=lambda each: _rank(judged.spec, each))
         called = [replace(buffer, name=name_of(buffer)) for buffer in ordered]
         values = evaluate_reference(
-            spec.reference, _namespace(spec, plan, arrays), spec.folder, called, spec.origin.place("reference")
-        )
+            kernel.reference, named, kernel.folder, called, kernel.origin.place("reference")
+        )  # fmt: skip
         found.update({buffer.name: value for buffer, value in zip(ordered, values, strict=True)})
     for buffer in shown:
         file = expect.files.get(name_of(buffer)) or expect.files.get(buffer.name)
@@ -179,30 +226,26 @@ def _rank(spec: OpSpec, buffer: Buffer) -> int:
     return [out.name for out in spec.results].index(name_of(buffer))
 
 
-def _namespace(spec: OpSpec, plan: Plan, arrays: Mapping[str, Array]) -> dict[str, Value]:
+def _namespace(judged: Judged, arrays: Mapping[str, Array]) -> dict[str, Value]:
     """What a reference may name. A scalar has the value that the kernel is passed, rounded to its kind."""
+    spec, plan = judged.spec, judged.plan
     passed: dict[str, Value] = {}
-    for arg, argument in zip(spec.args, plan.launches[0].args, strict=False):
+    for arg, argument in zip(judged.kernel.args, plan.launches[0].args, strict=False):
         value = argument.fields[0].value if arg.text in plan.scalars and arg.kind in DTYPES else None
         if isinstance(value, int | float):
             passed[arg.text] = value
-    groups = {
-        "inputs": [arrays[b.name] for b in plan.buffers if b.role == "input"],
-        "params": [arrays[b.name] for b in plan.buffers if b.role == "param"],
-    }
-    held = {b.name: arrays[b.name] for b in plan.buffers if b.role in ("input", "param")}
+    groups = {role: [arrays[b.name] for b in each] for role, each in (("inputs", spec.inputs), ("params", spec.params))}
+    held = {b.name: arrays[b.name] for b in (*spec.inputs, *spec.params)}
     return {**groups, **plan.case, **plan.consts, **plan.scalars, **passed, **held}
 
 
-def _output(
-    spec: OpSpec, buffer: Buffer, array: Array, reference: Array | None, expect: Expectation, adhoc: bool
-) -> Output:
-    poisoned = buffer.role == "output" and init_of(buffer) == "poison" and not adhoc
+def _output(judged: Judged, buffer: Buffer, array: Array, reference: Array | None, how: How) -> Output:
+    poisoned = buffer.role == "output" and init_of(buffer) == "poison" and not how.adhoc
     summary = summarize(name_of(buffer), array, buffer.dtype, poisoned=poisoned)
     comparison = None
     if reference is not None:
-        rtol, atol = spec.tolerance(buffer.dtype)
-        rtol = rtol if expect.rtol is None else expect.rtol
-        atol = atol if expect.atol is None else expect.atol
+        rtol, atol = judged.kernel.tolerance(buffer.dtype)
+        rtol = rtol if how.expect.rtol is None else how.expect.rtol
+        atol = atol if how.expect.atol is None else how.expect.atol
         comparison = compare(array, reference, buffer.dtype, rtol, atol, poisoned=poisoned)
     return Output(name_of(buffer), buffer, array, summary, comparison)

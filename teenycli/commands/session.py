@@ -19,18 +19,23 @@ from teenycli.commands.checkpoint import open_checkpoint
 from teenycli.commands.request import Options, Request
 from teenycli.commands.running import (
     Expectation,
+    How,
     Outcome,
     check_expectations,
     check_names,
     name_of,
+    run_backward,
     run_case,
 )
 from teenycli.devices.base import Device
 from teenycli.devices.select import choose
 from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.exits import Exit
+from teenycli.launch.backward import plan_backward
 from teenycli.launch.build import plan_case, with_inits
 from teenycli.launch.plan import Plan
+from teenycli.manifest.spec import grad_name
+from teenycli.ptx import Module
 from teenycli.report.console import Console
 from teenycli.report.jsonout import run_document
 from teenycli.report.launch_table import run_page
@@ -49,6 +54,7 @@ class Session:
         self.console = Console.of_process(options.color)
         self.module = module_of(request.spec)
         self.checkpoint = open_checkpoint(options.checkpoint, options.node, [options.op])
+        self.backward = self._backward_module()
         self.outcomes: list[Outcome] = []
         #: The case that ended the run early, and why.
         self.failed: tuple[Judged, TeenyError] | None = None
@@ -56,25 +62,27 @@ class Session:
     def run(self) -> Exit:
         """Run it all; returns the exit code. Raises what makes a run impossible."""
         judged = [self._judge(dims) for dims in self.request.cases]
-        stopped = [finding for one in judged for finding in self._stopping(one)]
+        stopped = [finding for steps in judged for one in steps for finding in self._stopping(one)]
         if stopped:
             if self.options.as_json:
                 self.console.document(run_document(RunReport(error=stopped[0])))
             return Exit.FAILED
         expect = Expectation(_files("--expect", self.request.expects), self.options.rtol, self.options.atol)
         saves = _files("--save", self.request.saves)
-        for one in judged:
-            check_names(one.plan, {*expect.files, *saves}, self.request.adhoc)
-            check_expectations(one.plan, expect)
+        for steps in judged:
+            check_names([one.plan for one in steps], {*expect.files, *saves}, self.request.adhoc)
+            for one in steps:
+                check_expectations(one.plan, expect)
         self._check_saves(judged[0], saves)
+        how = How(self.options.seed, self.options.timeout, expect, self.request.adhoc, tuple(saves))
         # With --json standard output is the document's alone.
         output = sys.stderr.write if self.options.as_json else None
-        device, reason = choose(self.options.device, self.module, judged[0].plan.entry, output)
+        device, reason = choose(self.options.device, self.module, judged[0][0].plan.entry, output)
         with _closing(device):
             self._tell_device(reason)
-            for one in self._laid_out(judged, device):
+            for one in self._laid_out([one for steps in judged for one in steps], device):
                 try:
-                    self.outcomes.append(self._run(device, one, expect, tuple(saves)))
+                    self.outcomes.append(self._run(device, one, how))
                 except TeenyError as error:
                     if error.exit is Exit.UNUSABLE and not self.outcomes:
                         raise  # nothing has run: it is about what was asked for
@@ -90,13 +98,41 @@ class Session:
 
     # --- before the launch ---
 
-    def _judge(self, dims: Mapping[str, int]) -> Judged:
-        return judge_plan(self.request.spec, self._plan(dims), self.module)
+    def _backward_module(self) -> Module | None:
+        """The PTX of the backward, where one is asked for. Raises TeenyError ``no-backward``."""
+        spec = self.request.spec
+        if not self.options.backward:
+            return None
+        if spec.backward is None:
+            hint = f"write it as a table: [{spec.origin.name('backward')}]"
+            raise TeenyError(
+                "no-backward", f"the op '{spec.name}' has no backward", where=spec.origin.place(), hint=hint
+            )
+        return self.module if spec.backward.ptx_path == spec.ptx_path else module_of(spec.backward)
+
+    def _judge(self, dims: Mapping[str, int]) -> tuple[Judged, ...]:
+        """What is run for a case, checked: the forward, then the backward."""
+        found = [judge_plan(self.request.spec, self._plan(dims), self.module)]
+        if self.backward is not None:
+            found.append(judge_plan(self.request.spec, self._plan_backward(dims), self.backward))
+        return tuple(found)
 
     def _plan(self, dims: Mapping[str, int], sm: int | None = None) -> Plan:
         request = self.request
         plan = plan_case(request.spec, dims, self.module, request.overrides, sm)
-        return with_inits(self.checkpoint.fill(plan) if self.checkpoint else plan, request.inputs)
+        inits = {name: init for name, init in request.inputs.items() if not self._is_gradient(name)}
+        return with_inits(self.checkpoint.fill(plan) if self.checkpoint else plan, inits)
+
+    def _plan_backward(self, dims: Mapping[str, int], sm: int | None = None) -> Plan:
+        assert self.backward is not None
+        plan = plan_backward(self.request.spec, dims, self.backward, self.request.overrides, sm)
+        return with_inits(plan, {name: init for name, init in self.request.inputs.items() if self._is_gradient(name)})
+
+    def _is_gradient(self, name: str) -> bool:
+        """Whether ``--input`` is about a buffer that only the backward has."""
+        spec = self.request.spec
+        grads = {grad_name(buffer.name) for buffer in (*spec.inputs, *spec.params)}
+        return self.backward is not None and name in {"grad_output", *grads}
 
     def _stopping(self, judged: Judged) -> list[Finding]:
         """Show what the rules found; returns what keeps the launch from happening."""
@@ -107,13 +143,16 @@ class Session:
 
     def _laid_out(self, judged: list[Judged], device: Device) -> list[Judged]:
         """The plans with parameters where they lie on the device, which may be of another architecture."""
-        sm = device.layout_sm(self.module)
-        if sm == parse_target(self.module.target).sm:
-            return judged
-        return [replace(one, plan=self._plan(one.plan.case, sm)) for one in judged]
+        return [self._placed(one, device.layout_sm(one.module)) for one in judged]
 
-    def _check_saves(self, judged: Judged, files: dict[str, FileRef]) -> None:
-        by_name = {name: b for b in judged.plan.buffers for name in (b.name, name_of(b))}
+    def _placed(self, judged: Judged, sm: int) -> Judged:
+        if sm == parse_target(judged.module.target).sm:
+            return judged
+        plan = self._plan_backward if judged.plan.backward else self._plan
+        return replace(judged, plan=plan(judged.plan.case, sm))
+
+    def _check_saves(self, judged: tuple[Judged, ...], files: dict[str, FileRef]) -> None:
+        by_name = {name: b for one in reversed(judged) for b in one.plan.buffers for name in (b.name, name_of(b))}
         check_saves([Save(n, f, by_name[n].dtype) for n, f in files.items() if n in by_name], Path())
         if files and len(self.request.cases) > 1:
             raise TeenyError("bad-option", "--save takes one case, and several are run", hint="choose one: --case N")
@@ -124,17 +163,11 @@ class Session:
 
     # --- the launch ---
 
-    def _run(self, device: Device, judged: Judged, expect: Expectation, saved: tuple[str, ...]) -> Outcome:
-        outcome = run_case(
-            self.request.spec,
-            judged,
-            device,
-            seed=self.options.seed,
-            timeout=self.options.timeout,
-            expect=expect,
-            adhoc=self.request.adhoc,
-            saved=saved,
-        )
+    def _run(self, device: Device, judged: Judged, how: How) -> Outcome:
+        if judged.plan.backward:
+            outcome = run_backward(judged, self.outcomes[-1], device, how)
+        else:
+            outcome = run_case(judged, device, how, keep=self.backward is not None)
         for finding in (*outcome.execution.findings, *outcome.findings):
             self.console.tell(*problem(finding))
         return outcome
@@ -142,7 +175,8 @@ class Session:
     # --- after it ---
 
     def _save(self, files: dict[str, FileRef]) -> None:
-        held = {name: out for out in self.outcomes[-1].outputs for name in (out.name, out.buffer.name)}
+        outputs = [out for outcome in reversed(self.outcomes) for out in outcome.outputs]
+        held = {name: out for out in outputs for name in (out.name, out.buffer.name)}
         done = save_all([Save(n, f, held[n].buffer.dtype, held[n].array) for n, f in files.items()], Path())
         if not self.options.quiet:
             for path in done:
@@ -164,7 +198,7 @@ class Session:
             judged, raised = self.failed
             error = raised.finding
             runs.append(RunRow(judged.shown(self.request.adhoc), shared_static=judged.shared_static))
-        # Every case compiles, or takes from the cache, the same entry: the first tells which it was.
+        # Every case compiles, or takes from the cache, the same entries: the first tells which it was.
         compile_ms = sum(outcome.execution.compile_ms for outcome in self.outcomes)
         cached = bool(self.outcomes) and self.outcomes[0].execution.cached
         found = tuple(finding for outcome in self.outcomes for finding in outcome.findings)
@@ -183,7 +217,8 @@ class Session:
     def _tally(self) -> str:
         compared = [out.comparison for outcome in self.outcomes for out in outcome.outputs if out.comparison]
         wrong = sum(not comparison.ok for comparison in compared)
-        said = f"{count(len(self.outcomes), 'case')} of {len(self.request.cases)} run"
+        cases = sum(not outcome.judged.plan.backward for outcome in self.outcomes)
+        said = f"{count(cases, 'case')} of {len(self.request.cases)} run"
         return f"{said}; {count(len(compared), 'comparison')}, {wrong} wrong" if compared else said
 
     def _verdict(self) -> Exit:

@@ -37,7 +37,7 @@ def argument(names: Namespace, spec: ArgSpec, index: int) -> Argument:
     ``unreadable``.
     """
     key = f"args[{index}]"
-    origin = names.spec.origin
+    origin = names.kernel.origin
     try:
         laid = _lay(names, spec, key)
     except TeenyError as error:
@@ -49,7 +49,7 @@ def _lay(names: Namespace, spec: ArgSpec, key: str) -> _Laid:
     if spec.kind == "struct":
         return _struct([_lay(names, member, key) for member in spec.members])
     if spec.kind == "bytes":
-        data = _bytes(spec.text, names.spec.folder)
+        data = _bytes(spec.text, names.kernel.folder)
         return _Laid((Field("bytes", data),), len(data), 1)
     if spec.kind == "tensormap":
         return _Laid((Field("tensormap", tensor_map(names, spec.text)),), TensorMap.SIZE, TensorMap.ALIGN)

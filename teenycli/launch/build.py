@@ -60,7 +60,7 @@ def build_plan(
     dims = check_dims(spec, case, overrides)
     scalars = {name: overrides.scalars.get(name, value) for name, value in spec.scalars.items()}
     names = Namespace(spec, dims, scalars)
-    buffers = _buffers(names)
+    buffers = buffers_of(names)
     launches, scratch = launches_of(names, module, entry, metadata, sm)
     consts = dict(spec.consts)
     return Plan(spec.name, dims, module.source.name, entry.name, (*buffers, *scratch), launches, consts, scalars)
@@ -92,7 +92,9 @@ def with_inits(plan: Plan, inits: Mapping[str, Init]) -> Plan:
     return replace(plan, buffers=buffers)
 
 
-def _buffers(names: Namespace) -> list[Buffer]:
+def buffers_of(names: Namespace) -> list[Buffer]:
+    """The buffers of an op, an output in place being its input's. Raises TeenyError ``bad-shape``,
+    ``buffer-too-large``, and what expressions raise."""
     spec = names.spec
     outputs = {out.inout: out for out in spec.results if out.inout is not None}
     buffers: list[Buffer] = []

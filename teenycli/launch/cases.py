@@ -56,8 +56,7 @@ def dim_names(spec: OpSpec) -> frozenset[str]:
     """Names that ``--dim`` may set: dims, dims that only cases set, and names that expressions read and nothing
     defines."""
     read = frozenset[str]().union(*(expression.names for _, expression in spec.expressions()))
-    defined = {buffer.name for _, _, buffer in spec.buffers()} | spec.consts.keys() | spec.scalars.keys()
-    return frozenset(spec.dims) | (read - defined - RESERVED)
+    return frozenset(spec.dims) | (read - spec.names() - RESERVED)
 
 
 def check_overrides(overrides: Overrides, specs: Sequence[OpSpec]) -> None:

@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from teenycli.errors import Place, TeenyError, did_you_mean
 from teenycli.expressions import Expression
 from teenycli.launch.namespace import Namespace
-from teenycli.manifest.spec import OpSpec
+from teenycli.manifest.spec import KernelSpec
 from teenycli.ptx.metadata import Metadata, is_triton
 from teenycli.ptx.model import Function, Module, Triple
 from teenycli.ptx.search import shared_dynamic
 
 
-def choose_entry(spec: OpSpec, module: Module) -> Function:
-    """The op's entry: the one that ``entry`` names, else the PTX's only one, else ``{name}_entry_point``.
+def choose_entry(spec: KernelSpec, module: Module) -> Function:
+    """The op's entry: the one that ``entry`` names, else the PTX's only one, else ``{name}_entry_point``, of a backward
+    ``{name}_backward_entry_point``.
 
     Raises TeenyError ``no-entry`` when the PTX defines none, ``unknown-entry``, ``ambiguous-entry``.
     """
@@ -37,7 +38,7 @@ def choose_entry(spec: OpSpec, module: Module) -> Function:
         return entries[spec.entry]
     if len(entries) == 1:
         return module.entries[0]
-    usual = f"{spec.name}_entry_point"
+    usual = f"{spec.name.replace('.', '_')}_entry_point"
     if usual in entries:
         return entries[usual]
     raise TeenyError(
@@ -48,8 +49,8 @@ def choose_entry(spec: OpSpec, module: Module) -> Function:
 
 
 def grid_of(names: Namespace) -> Triple:
-    """The grid in CTAs, padded with 1; any integers, since judging them is for checks."""
-    return _triple(names, names.spec.grid, "grid")
+    """The grid in CTAs, padded with 1; any integers, since judging them is for checks. Zero where none is said."""
+    return (0, 0, 0) if names.kernel.grid is None else _triple(names, names.kernel.grid, "grid")
 
 
 def block_of(names: Namespace, module: Module, entry: Function, metadata: Metadata) -> Triple:
@@ -58,7 +59,7 @@ def block_of(names: Namespace, module: Module, entry: Function, metadata: Metada
 
     Raises TeenyError ``block-unknown`` when none of these says it.
     """
-    spec, directives = names.spec, entry.directives
+    spec, directives = names.kernel, entry.directives
     if spec.block is not None:
         return _triple(names, spec.block, "block")
     if directives.reqntid is not None:
@@ -81,8 +82,8 @@ def block_of(names: Namespace, module: Module, entry: Function, metadata: Metada
 
 def cluster_of(names: Namespace, entry: Function, metadata: Metadata) -> Triple:
     """CTAs of a cluster: the op's ``cluster``, ``.reqnctapercluster``, the metadata's num_ctas, else 1."""
-    if names.spec.cluster is not None:
-        return _triple(names, names.spec.cluster, "cluster")
+    if names.kernel.cluster is not None:
+        return _triple(names, names.kernel.cluster, "cluster")
     return entry.directives.reqnctapercluster or (metadata.num_ctas or 1, 1, 1)
 
 
@@ -92,7 +93,7 @@ def shared_of(names: Namespace, module: Module, entry: Function, metadata: Metad
     Raises TeenyError ``shared-unknown`` when the entry uses an extern shared array and nothing says how large it
     is, ``bad-value`` for a negative number.
     """
-    spec = names.spec
+    spec = names.kernel
     if spec.shared is not None:
         size = names.integer(spec.shared, "shared")
         if size < 0:

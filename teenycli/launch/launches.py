@@ -14,7 +14,7 @@ from teenycli.launch.arguments import argument
 from teenycli.launch.geometry import block_of, cluster_of, grid_of, shared_of
 from teenycli.launch.namespace import BUFFER_LIMIT, Namespace
 from teenycli.launch.plan import Address, Argument, Buffer, Field, Launch
-from teenycli.manifest.spec import OpSpec
+from teenycli.manifest.spec import KernelSpec
 from teenycli.ptx.layout import layout
 from teenycli.ptx.metadata import Metadata, hidden_count
 from teenycli.ptx.model import Function, Module, Triple
@@ -35,7 +35,7 @@ def launches_of(
     Raises TeenyError, placed at its key: ``bad-value`` for a count of launches that is none, what expressions and
     ``geometry`` raise, ``bad-argument``, ``value-out-of-range``, ``buffer-too-large``.
     """
-    spec = names.spec
+    spec = names.kernel
     hidden = _hidden_params(spec, module, entry, metadata)
     block, cluster = block_of(names, module, entry, metadata), cluster_of(names, entry, metadata)
     count = _count(names)
@@ -66,12 +66,12 @@ def launches_of(
 
 
 def _count(names: Namespace) -> int:
-    if names.spec.launches is None:
+    if names.kernel.launches is None:
         return 1
-    count = names.integer(names.spec.launches, "launches")
+    count = names.integer(names.kernel.launches, "launches")
     if not 1 <= count <= LAUNCH_LIMIT:
         what = "nothing would run" if count < 1 else f"at most {LAUNCH_LIMIT:,} can be"
-        raise TeenyError("bad-value", f"{count:,} launches: {what}", where=names.spec.origin.place("launches"))
+        raise TeenyError("bad-value", f"{count:,} launches: {what}", where=names.kernel.origin.place("launches"))
     return count
 
 
@@ -82,7 +82,7 @@ def check_size(buffer: Buffer, where: Place) -> None:
         raise TeenyError("buffer-too-large", message, where=where)
 
 
-def _hidden_params(spec: OpSpec, module: Module, entry: Function, metadata: Metadata) -> int:
+def _hidden_params(spec: KernelSpec, module: Module, entry: Function, metadata: Metadata) -> int:
     if spec.hidden is None:
         return hidden_count(module, entry, metadata)
     if spec.hidden > len(entry.params):
@@ -92,7 +92,7 @@ def _hidden_params(spec: OpSpec, module: Module, entry: Function, metadata: Meta
 
 
 def _hidden(
-    spec: OpSpec, entry: Function, count: int, metadata: Metadata, grid: Triple, suffix: str
+    spec: KernelSpec, entry: Function, count: int, metadata: Metadata, grid: Triple, suffix: str
 ) -> tuple[list[Argument], list[Buffer]]:
     """The arguments for the ``count`` last parameters, and the buffers they point to; null where nothing is needed."""
     ctas = max(grid[0], 0) * max(grid[1], 0) * max(grid[2], 0)

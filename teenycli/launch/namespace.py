@@ -18,7 +18,7 @@ from teenycli.dtypes import DType
 from teenycli.errors import TeenyError
 from teenycli.expressions import Evaluator, Expression
 from teenycli.manifest.expressions import INTEGERS, exact_integer
-from teenycli.manifest.spec import BufferSpec, Number, OpSpec, OutputSpec
+from teenycli.manifest.spec import BackwardSpec, BufferSpec, KernelSpec, Number, OpSpec, OutputSpec, grad_name
 
 #: A device address is a buffer's number times this plus an offset, so no buffer may be larger.
 BUFFER_LIMIT = 1 << 40
@@ -38,7 +38,7 @@ class BufferView:
         name: str,
         dtype: DType,
         shape: Callable[[], tuple[int, ...]],
-        rows: Callable[[BufferView], tuple[int, int]] | None = None,
+        rows: Callable[[], tuple[int, int]] | None = None,
     ) -> None:
         self.name = name
         self.dtype = dtype
@@ -61,7 +61,7 @@ class BufferView:
     @cached_property
     def rows(self) -> tuple[int, int]:
         """Elements of a row, and elements from one row to the next."""
-        return (self.last, self.last) if self._rows is None else self._rows(self)
+        return (self.last, self.last) if self._rows is None else self._rows()
 
     @property
     def row_stride(self) -> int:
@@ -132,11 +132,18 @@ class _Names(Mapping[str, Any]):
         return len(self._values) + len(self._unset)
 
 
+def _gradient(name: str, of: BufferView, rows: Callable[[], tuple[int, int]] | None = None) -> BufferView:
+    """The view of a gradient, which has its buffer's shape and dtype."""
+    return BufferView(name, of.dtype, lambda: of.shape, rows)
+
+
 class Namespace:
     """What an op's expressions can see, ``dims`` and ``scalars`` being those of the case."""
 
     def __init__(self, spec: OpSpec, dims: Mapping[str, int], scalars: Mapping[str, Number]) -> None:
         self.spec = spec
+        #: What the expressions are of: errors are placed at its keys.
+        self.kernel: KernelSpec = spec
         self.views: dict[str, BufferView] = {}
         groups: dict[str, list[BufferView]] = {"input": [], "param": [], "output": []}
         self._waiting: list[str] = []
@@ -164,6 +171,34 @@ class Namespace:
         names._set({"i": index, **self._values})
         return names
 
+    def of_backward(self, kernel: BackwardSpec) -> Namespace:
+        """The names of the op's backward: those of the forward, with its own consts, and the gradients.
+
+        Shapes are the forward's, and see its consts.
+        """
+        spec, names = self.spec, copy(self)
+        names.kernel, names.views = kernel, dict(self.views)
+        values = {name: value for name, value in self._values.items() if name not in spec.consts} | dict(kernel.consts)
+        for role, buffers in (("inputs", spec.inputs), ("params", spec.params)):
+            grads = tuple(_gradient(grad_name(each.name), self.views[each.name]) for each in buffers)
+            values[f"grad_{role}"] = grads
+            names.views |= {grad.name: grad for grad in grads}
+        output = self.views[spec.results[0].name]
+        names.views["grad_output"] = _gradient("grad_output", output, names._grad_output_rows)
+        names._set({**values, **names.views})
+        return names
+
+    def _grad_output_rows(self) -> tuple[int, int]:
+        elems, said = self.views[self.spec.results[0].name].rows[0], self.kernel
+        assert isinstance(said, BackwardSpec)
+        if said.grad_output_row_stride is None:
+            return elems, elems
+        stride = self.integer(said.grad_output_row_stride, "grad_output_row_stride")
+        if stride < 1:
+            message = f"a row stride of {stride:,} elements: it must be positive"
+            raise TeenyError("bad-value", message, where=said.origin.place("grad_output_row_stride"))
+        return elems, stride
+
     def _explain(self, name: str, near: str | None) -> str:
         if name in _FORWARD_ONLY:
             return "only the arguments of backward have it"
@@ -178,13 +213,14 @@ class Namespace:
             self.views[buffer.name] = self.views[buffer.inout]
         else:
             shape, dtype = buffer.shape or (), buffer.dtype or self.spec.dtype
-            rows = (lambda view: self._rows(view, buffer, key)) if isinstance(buffer, OutputSpec) else None
+            rows = (lambda: self._rows(buffer, key)) if isinstance(buffer, OutputSpec) else None
             view = BufferView(buffer.name, dtype, lambda: self._shape(buffer.name, shape, f"{key}.shape"), rows)
             self.views[buffer.name] = view
         return self.views[buffer.name]
 
-    def _rows(self, view: BufferView, output: OutputSpec, key: str) -> tuple[int, int]:
+    def _rows(self, output: OutputSpec, key: str) -> tuple[int, int]:
         """Raises TeenyError ``bad-value`` for rows that do not make up the output, or a stride that is not positive."""
+        view = self.views[output.name]
         elems, stride = view.last, None
         if output.row_elems is not None:
             elems = self.integer(output.row_elems, f"{key}.row_elems")
@@ -225,7 +261,7 @@ class Namespace:
         try:
             return self._evaluator.evaluate(expression)
         except TeenyError as error:
-            raise error.at(self.spec.origin.place(key)) from None
+            raise error.at(self.kernel.origin.place(key)) from None
 
     def integer(self, expression: Expression, key: str) -> int:
         """What ``expression`` comes to, an exact integer of 64 bits or fewer."""
@@ -234,7 +270,7 @@ class Namespace:
             if number.bit_length() > 63:
                 raise TeenyError("value-out-of-range", f"'{expression}' is {number}, which takes more than 64 bits")
         except TeenyError as error:
-            raise error.at(self.spec.origin.place(key)) from None
+            raise error.at(self.kernel.origin.place(key)) from None
         return number
 
     def integers(self, expressions: Sequence[Expression], key: str) -> tuple[int, ...]:

@@ -172,6 +172,7 @@ class Plan:
     """Everything one op does at one case.
 
     ``dims`` are the case's values by name (dims, then scalars and consts for the record). ``entry`` is the symbol.
+    ``backward`` says that it is of the op's backward: its buffers are the forward's, and the gradients.
     """
 
     op: str
@@ -182,6 +183,7 @@ class Plan:
     launches: tuple[Launch, ...]
     consts: Mapping[str, int | float] = field(default_factory=dict)
     scalars: Mapping[str, int | float] = field(default_factory=dict)
+    backward: bool = False
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)

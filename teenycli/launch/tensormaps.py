@@ -22,7 +22,7 @@ def tensor_map(names: Namespace, name: str) -> TensorMap:
     ``bad-value`` for lists that are not as long as the buffer has dimensions, and for rows that are of no whole
     dimensions.
     """
-    spec = names.spec.tensormaps[name]
+    spec = names.kernel.tensormaps[name]
     key = join("tensormaps", quote(name))
     buffer, elements = _target(names, spec, key)
     rank = len(buffer.shape)
@@ -52,7 +52,7 @@ def _target(names: Namespace, spec: TensorMapSpec, key: str) -> tuple[BufferView
     if not isinstance(pointer, Pointer) or pointer.buffer is None:
         what = describe(value) if pointer is not None else "null"
         message = f"a tensor map is of a buffer, and '{spec.of}' is {what}"
-        raise TeenyError("bad-argument", message, where=names.spec.origin.place(f"{key}.of"))
+        raise TeenyError("bad-argument", message, where=names.kernel.origin.place(f"{key}.of"))
     return pointer.buffer, pointer.elements
 
 
@@ -61,7 +61,7 @@ def _numbers(names: Namespace, spec: TensorMapSpec, field: str, key: str, count:
     if len(numbers) != count:
         message = f"{field} has {len(numbers)} numbers, and '{spec.of}' needs {count}: slowest dimension first"
         hint = "strides are of all dimensions but the last, in elements" if field == "strides" else None
-        raise TeenyError("bad-value", message, where=names.spec.origin.place(f"{key}.{field}"), hint=hint)
+        raise TeenyError("bad-value", message, where=names.kernel.origin.place(f"{key}.{field}"), hint=hint)
     return numbers
 
 
@@ -73,6 +73,6 @@ def _strides(names: Namespace, buffer: BufferView, key: str) -> tuple[int, ...]:
         return tuple(inner)
     if elems not in (*inner, buffer.size):
         message = f"the rows of '{buffer.name}' have {elems:,} elements, which no dimension strides over"
-        where = names.spec.origin.place(key)
+        where = names.kernel.origin.place(key)
         raise TeenyError("bad-value", message, where=where, hint="say the strides of the tensor map")
     return tuple(each if each < elems else each // elems * stride for each in inner)

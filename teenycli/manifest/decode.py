@@ -18,15 +18,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from teenycli.dtypes import DTYPES, DType
 from teenycli.errors import TeenyError, did_you_mean
 from teenycli.expressions import Expression, constant, parse
 from teenycli.manifest.arguments import parse_argument
 from teenycli.manifest.rules import Rules
-from teenycli.manifest.spec import ArgSpec, OpSpec, Origin, join, quote
+from teenycli.manifest.spec import ArgSpec, BackwardSpec, OpSpec, Origin, join, quote
 
-_OP_KEYS = tuple(f.name for f in msgspec.structs.fields(OpSpec) if f.name not in OpSpec.internal)
+_OP_KEYS = tuple(f.name for f in structs.fields(OpSpec) if f.name not in OpSpec.internal)
 
 
 def decode_op(name: str, table: object, folder: Path, origin: Origin) -> OpSpec:
@@ -35,13 +36,25 @@ def decode_op(name: str, table: object, folder: Path, origin: Origin) -> OpSpec:
     Raises TeenyError, placed at its key: ``unknown-key``, ``missing-key``, ``wrong-type``, ``misplaced-key``,
     ``bad-value``, ``bad-name``, ``name-twice``, ``unknown-kind``, ``bad-argument``, ``expression-syntax``.
     """
-    if isinstance(table, dict) and table.get("block") == "ptx":
-        table = {key: value for key, value in table.items() if key != "block"}
     decoder = _Decoder(origin)
     decoder.check_misplaced(table)
     spec: OpSpec = decoder.struct(OpSpec, table, "", {"name": name, "folder": folder, "origin": origin})
+    if spec.backward is not None and isinstance(table, dict):
+        spec = structs.replace(spec, backward=_completed(spec, spec.backward, "consts" in table["backward"]))
     Rules(spec).check()
     return spec
+
+
+def _completed(spec: OpSpec, backward: BackwardSpec, own_consts: bool) -> BackwardSpec:
+    """The backward of an op with what it takes from the forward."""
+    return structs.replace(
+        backward,
+        name=f"{spec.name}.backward",
+        folder=spec.folder,
+        origin=Origin(spec.origin.file, join(spec.origin.prefix, "backward"), spec.origin.lines),
+        ptx=backward.ptx or spec.ptx,
+        consts=backward.consts if own_consts else spec.consts,
+    )
 
 
 class _Decoder:
@@ -98,7 +111,10 @@ class _Decoder:
         if shorthand is not None and not isinstance(value, dict):
             value = {shorthand: self.leaf(int, value, path)}
         table = self.table(value, path)
-        fields = {f.name: f for f in msgspec.structs.fields(type_) if f.name not in given}
+        hidden: frozenset[str] = getattr(type_, "internal", frozenset())
+        fields = {f.name: f for f in structs.fields(type_) if f.name not in hidden}
+        if "block" in fields and table.get("block") == "ptx":
+            table = {key: each for key, each in table.items() if key != "block"}
         for key in table:
             if key not in fields:
                 raise self.unknown_key(key, path, fields)

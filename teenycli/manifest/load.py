@@ -13,7 +13,7 @@ from pathlib import Path
 
 from teenycli.errors import Place, TeenyError, did_you_mean
 from teenycli.manifest.decode import decode_op
-from teenycli.manifest.spec import OpSpec, Origin, join, quote
+from teenycli.manifest.spec import KernelSpec, OpSpec, Origin, join, quote
 from teenycli.manifest.toml import key_lines, read_toml
 
 MANIFEST = "ops.toml"
@@ -102,7 +102,7 @@ def _unknown_table(key: str, value: object, whole: Origin) -> TeenyError:
     return TeenyError("unknown-key", message, where=whole.place(quote(key)), hint=hint)
 
 
-def ptx_file(spec: OpSpec) -> Path:
+def ptx_file(spec: KernelSpec) -> Path:
     """The PTX file of an op: ``ptx``, or the only .ptx file in it when that is a folder (a Triton cache folder).
 
     Raises TeenyError ``not-a-file`` when a folder holds none or several. A missing file is left to the reader.

@@ -6,10 +6,21 @@ May import ``dtypes``, ``errors`` and, in this room, ``expressions`` and ``spec`
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from teenycli.errors import TeenyError, did_you_mean
 from teenycli.expressions import CONSTANTS
-from teenycli.manifest.spec import RESERVED, BufferSpec, OpSpec, OutputSpec, TensorMapSpec, quote
+from teenycli.manifest.spec import (
+    RESERVED,
+    BufferSpec,
+    KernelSpec,
+    OpSpec,
+    OutputSpec,
+    TensorMapSpec,
+    grad_name,
+    join,
+    quote,
+)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: What :func:`is_name` asks for.
@@ -44,18 +55,24 @@ class Rules:
     def _error(self, id: str, key: str, message: str, hint: str | None = None) -> TeenyError:
         return TeenyError(id, message, where=self.spec.origin.place(key), hint=hint)
 
+    def _kernels(self) -> Iterator[tuple[str, KernelSpec]]:
+        """The op and its backward, each with the path of its keys."""
+        yield "", self.spec
+        if self.spec.backward is not None:
+            yield "backward", self.spec.backward
+
     def _check_values(self) -> None:
-        spec = self.spec
-        for key in ("grid", "block", "cluster"):
-            extents = getattr(spec, key)
-            if extents is not None and not 1 <= len(extents) <= 3:
-                raise self._error("bad-value", key, f"{len(extents)} extents: a {key} has 1 to 3")
-        if spec.hidden is not None and not 0 <= spec.hidden <= 2:
-            raise self._error("bad-value", "hidden", f"hidden is 0, 1 or 2, not {spec.hidden}")
-        for key in ("rtol", "atol"):
-            bound = getattr(spec, key)
-            if bound is not None and not 0 <= bound < float("inf"):
-                raise self._error("bad-value", key, f"a tolerance is a number from 0 up, not {bound}")
+        for path, spec in self._kernels():
+            for key in ("grid", "block", "cluster"):
+                extents = getattr(spec, key)
+                if extents is not None and not 1 <= len(extents) <= 3:
+                    raise self._error("bad-value", join(path, key), f"{len(extents)} extents: a {key} has 1 to 3")
+            if spec.hidden is not None and not 0 <= spec.hidden <= 2:
+                raise self._error("bad-value", join(path, "hidden"), f"hidden is 0, 1 or 2, not {spec.hidden}")
+            for key in ("rtol", "atol"):
+                bound = getattr(spec, key)
+                if bound is not None and not 0 <= bound < float("inf"):
+                    raise self._error("bad-value", join(path, key), f"a tolerance is a number from 0 up, not {bound}")
 
     def _check_names(self) -> None:
         spec = self.spec
@@ -66,6 +83,11 @@ class Rules:
             # An output may bear the name of the buffer that it is.
             if not (isinstance(buffer, OutputSpec) and buffer.inout == buffer.name):
                 self._claim(buffer.name, f"{key}.name")
+        if spec.backward is not None:
+            for name in spec.backward.consts.keys() - spec.consts.keys():
+                self._claim(name, f"backward.consts.{quote(name)}")
+            for buffer in (*spec.inputs, *spec.params):
+                self._claim(grad_name(buffer.name), "backward")
 
     def _claim(self, name: str, key: str) -> None:
         if not is_name(name):
@@ -81,6 +103,9 @@ class Rules:
         spec = self.spec
         if spec.output is not None and spec.outputs:
             raise self._error("bad-value", "outputs", "both 'output' and 'outputs' are given", "write one of them")
+        if spec.backward is not None and len(spec.results) != 1:
+            message = f"backward starts from the gradient of one output, and the op has {len(spec.results)}"
+            raise self._error("bad-value", "backward", message)
         targets = {buffer.name: buffer for buffer in (*spec.inputs, *spec.params)}
         written: dict[str, str] = {}
         for _, key, out in spec.buffers():
@@ -132,14 +157,17 @@ class Rules:
                     raise self._error("bad-value", key, f"a case sets dims, and the op has no dim '{name}'", hint)
 
     def _check_tensormaps(self) -> None:
-        maps = self.spec.tensormaps
-        for name, each in maps.items():
-            for field, words in TensorMapSpec.words.items():
-                said = getattr(each, field)
-                if said not in words:
-                    hint = did_you_mean(said, words) or f"there are {', '.join(words)}"
-                    raise self._error("bad-value", f"tensormaps.{quote(name)}.{field}", f"no {field} '{said}'", hint)
-        for k, arg in enumerate(self.spec.args):
-            if arg.kind == "tensormap" and arg.text not in maps:
-                hint = did_you_mean(arg.text, maps) or "say tensormaps = { NAME = { of = …, box = […] } }"
-                raise self._error("bad-argument", f"args[{k}]", f"there is no tensor map '{arg.text}'", hint)
+        for path, spec in self._kernels():
+            maps = spec.tensormaps
+            for name, each in maps.items():
+                for field, words in TensorMapSpec.words.items():
+                    said = getattr(each, field)
+                    if said not in words:
+                        hint = did_you_mean(said, words) or f"there are {', '.join(words)}"
+                        key = join(path, "tensormaps", quote(name), field)
+                        raise self._error("bad-value", key, f"no {field} '{said}'", hint)
+            for k, arg in enumerate(spec.args):
+                if arg.kind == "tensormap" and arg.text not in maps:
+                    hint = did_you_mean(arg.text, maps) or "say tensormaps = { NAME = { of = …, box = […] } }"
+                    key = join(path, f"args[{k}]")
+                    raise self._error("bad-argument", key, f"there is no tensor map '{arg.text}'", hint)

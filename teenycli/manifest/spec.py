@@ -169,76 +169,44 @@ class ArgSpec(msgspec.Struct, frozen=True, kw_only=True):
             yield from member.expressions()
 
 
-class OpSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """An op of the manifest, or of the command line (``launch.adhoc``).
+class KernelSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What launches an entry: of an op, or of its backward. Paths are relative to ``folder``.
 
-    For ``run``: a plan's buffers carry the ``init`` of their spec, and None where the default of their role holds
-    (``DEFAULT_INITS``; ad hoc buffers say zeros outright). ``tolerance`` gives rtol and atol of an output.
-    ``reference`` is as written. Paths are relative to ``folder``.
+    ``reference`` is as written. ``name`` is what tables call it.
     """
 
     #: Fields that are no keys.
     internal: ClassVar[frozenset[str]] = frozenset({"name", "folder", "origin"})
 
-    name: str
+    name: str = ""
     folder: Path = Path()
     origin: Origin = Origin()
 
     ptx: str
     entry: str | None = None
-    dtype: DType = DTYPES["f32"]
     consts: Mapping[str, Number] = msgspec.field(default_factory=dict)
-    scalars: Mapping[str, Number] = msgspec.field(default_factory=dict)
-    dims: Mapping[str, DimSpec] = msgspec.field(default_factory=dict)
-    cases: tuple[Mapping[str, int], ...] = ()
-    inputs: tuple[BufferSpec, ...] = ()
-    params: tuple[BufferSpec, ...] = ()
-    output: OutputSpec | None = None
-    outputs: tuple[OutputSpec, ...] = ()
     args: tuple[ArgSpec, ...]
     #: None is "ptx".
     block: tuple[Expression, ...] | None = None
-    grid: tuple[Expression, ...]
+    grid: tuple[Expression, ...] | None = None
     cluster: tuple[Expression, ...] | None = None
     shared: Expression | None = None
+    launches: Expression | None = None
+    tensormaps: Mapping[str, TensorMapSpec] = msgspec.field(default_factory=dict)
     hidden: int | None = None
     cooperative: bool | None = None
     pdl: bool | None = None
     reference: str | None = None
     rtol: float | None = None
     atol: float | None = None
-    ignore: Mapping[str, str] = msgspec.field(default_factory=dict)
-
-    launches: Expression | None = None
-    tensormaps: Mapping[str, TensorMapSpec] = msgspec.field(default_factory=dict)
-    backward: Mapping[str, object] | None = None
 
     @property
     def ptx_path(self) -> Path:
         """The PTX file; a directory when the op names a Triton cache folder (``load.ptx_file`` looks into it)."""
         return self.folder / self.ptx
 
-    @property
-    def results(self) -> tuple[OutputSpec, ...]:
-        """The outputs, whether written as ``output`` or ``outputs``."""
-        return self.outputs if self.output is None else (self.output,)
-
-    def buffers(self) -> Iterator[tuple[str, str, BufferSpec | OutputSpec]]:
-        """Role (input, param, output), key and description of every buffer, in-place outputs too."""
-        for k, spec in enumerate(self.inputs):
-            yield "input", f"inputs[{k}]", spec
-        for k, spec in enumerate(self.params):
-            yield "param", f"params[{k}]", spec
-        for k, out in enumerate(self.results):
-            yield "output", "output" if self.output is not None else f"outputs[{k}]", out
-
     def expressions(self) -> Iterator[tuple[str, Expression]]:
         """Key and expression of everything that building a plan evaluates."""
-        for _, key, spec in self.buffers():
-            yield from _keyed(f"{key}.shape", spec.shape or ())
-            for name in ("row_elems", "row_stride"):
-                if getattr(spec, name, None) is not None:
-                    yield f"{key}.{name}", getattr(spec, name)
         for k, arg in enumerate(self.args):
             for expression in arg.expressions():
                 yield f"args[{k}]", expression
@@ -256,6 +224,88 @@ class OpSpec(msgspec.Struct, frozen=True, kw_only=True):
         """Relative and absolute tolerance for an output of ``dtype``: the op's, else the dtype's (integers exact)."""
         rtol = dtype.rtol if self.rtol is None else self.rtol
         return rtol, dtype.atol if self.atol is None else self.atol
+
+
+class BackwardSpec(KernelSpec, frozen=True, kw_only=True):
+    """How an op's gradients are computed. ``ptx`` and ``consts`` are the forward's where the table says none.
+
+    ``grid`` None is told as a finding. ``grad_output_row_stride`` in elements, None where the rows are tight.
+    """
+
+    ptx: str = ""
+    grad_output_row_stride: Expression | None = None
+
+    def expressions(self) -> Iterator[tuple[str, Expression]]:
+        """Key and expression of everything that building a plan evaluates."""
+        yield from super().expressions()
+        if self.grad_output_row_stride is not None:
+            yield "grad_output_row_stride", self.grad_output_row_stride
+
+
+class OpSpec(KernelSpec, frozen=True, kw_only=True):
+    """An op of the manifest, or of the command line (``launch.adhoc``).
+
+    For ``run``: a plan's buffers carry the ``init`` of their spec, and None where the default of their role holds
+    (``DEFAULT_INITS``; ad hoc buffers say zeros outright). ``tolerance`` gives rtol and atol of an output.
+    """
+
+    name: str
+    grid: tuple[Expression, ...]
+    dtype: DType = DTYPES["f32"]
+    scalars: Mapping[str, Number] = msgspec.field(default_factory=dict)
+    dims: Mapping[str, DimSpec] = msgspec.field(default_factory=dict)
+    cases: tuple[Mapping[str, int], ...] = ()
+    inputs: tuple[BufferSpec, ...] = ()
+    params: tuple[BufferSpec, ...] = ()
+    output: OutputSpec | None = None
+    outputs: tuple[OutputSpec, ...] = ()
+    ignore: Mapping[str, str] = msgspec.field(default_factory=dict)
+    backward: BackwardSpec | None = None
+
+    def kernel(self, backward: bool) -> KernelSpec:
+        """What launches the op's entry, or its backward's, which must be there."""
+        if not backward:
+            return self
+        assert self.backward is not None
+        return self.backward
+
+    @property
+    def results(self) -> tuple[OutputSpec, ...]:
+        """The outputs, whether written as ``output`` or ``outputs``."""
+        return self.outputs if self.output is None else (self.output,)
+
+    def buffers(self) -> Iterator[tuple[str, str, BufferSpec | OutputSpec]]:
+        """Role (input, param, output), key and description of every buffer, in-place outputs too."""
+        for k, spec in enumerate(self.inputs):
+            yield "input", f"inputs[{k}]", spec
+        for k, spec in enumerate(self.params):
+            yield "param", f"params[{k}]", spec
+        for k, out in enumerate(self.results):
+            yield "output", "output" if self.output is not None else f"outputs[{k}]", out
+
+    def expressions(self) -> Iterator[tuple[str, Expression]]:
+        """Key and expression of everything that building a plan evaluates, that of backward too."""
+        for _, key, spec in self.buffers():
+            yield from _keyed(f"{key}.shape", spec.shape or ())
+            for name in ("row_elems", "row_stride"):
+                if getattr(spec, name, None) is not None:
+                    yield f"{key}.{name}", getattr(spec, name)
+        yield from super().expressions()
+        if self.backward is not None:
+            for name, expression in self.backward.expressions():
+                yield join("backward", name), expression
+
+    def names(self) -> frozenset[str]:
+        """Every name that the op defines, but for dims."""
+        found = {buffer.name for _, _, buffer in self.buffers()} | self.consts.keys() | self.scalars.keys()
+        if self.backward is not None:
+            found |= self.backward.consts.keys() | {grad_name(b.name) for b in (*self.inputs, *self.params)}
+        return frozenset(found)
+
+
+def grad_name(buffer: str) -> str:
+    """What the gradient of an input or a param is called."""
+    return f"grad_{buffer}"
 
 
 def _keyed(key: str, values: tuple[Expression, ...]) -> Iterator[tuple[str, Expression]]:

@@ -47,8 +47,9 @@ def evaluate_reference(
 
     ``text`` is a file, a ``module:function`` to be found in ``folder`` (the manifest's), or an expression. ``names``
     are the op's: buffers as arrays of their own type, dims, consts and scalars as numbers, groups of buffers as
-    sequences. Float arrays reach the reference as float64, integers as they are. What comes back is float64 for a
-    float output, not rounded to its type, and the output's own type otherwise.
+    sequences. Float arrays reach the reference as float64, integers as they are. Of several outputs it returns a tuple
+    in their order, or a dict by their names. What comes back is float64 for a float output, not rounded to its type,
+    and the output's own type otherwise.
 
     Raises TeenyError: ``array-shape``, ``value-out-of-range``, ``reference-count`` and ``reference-value`` for what it
     gives; ``reference-module``, ``reference-name`` and ``reference-failed`` for a function; those of
@@ -104,10 +105,14 @@ def _widened(value: Any, copy: bool = False) -> Any:
 def _conform(value: Any, outputs: Sequence[Output], what: str) -> tuple[Array, ...]:
     if value is None:
         raise TeenyError("reference-value", f"{what} returned nothing", hint="it must return the output, or a tuple")
+    if isinstance(value, dict) and value.keys() == {output.name for output in outputs}:
+        value = tuple(value[output.name] for output in outputs)
     values = value if isinstance(value, tuple) else (value,)
     if len(values) != len(outputs):
         names = ", ".join(output.name for output in outputs)
         hint = f"return a tuple, not a {type(value).__name__}" if isinstance(value, list | dict) else None
+        if isinstance(value, dict):
+            hint = f"return a tuple, or a dict of exactly {names}"
         message = f"{what} gives {_count(len(values))}, the op has {len(outputs)}: {names}"
         raise TeenyError("reference-count", message, hint=hint)
     return tuple(_conform_one(item, output, what) for item, output in zip(values, outputs, strict=True))

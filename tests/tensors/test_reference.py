@@ -218,7 +218,7 @@ class TestFunctions:
             ("None", "reference-value"),
             ("'text'", "reference-value"),
             ("[[1, 2], [3]]", "reference-value"),
-            ("{'y': 1}", "reference-value"),
+            ("{'z': 1}", "reference-value"),
             ("np.ones(3) * 1j", "reference-value"),
             ("(np.ones(3), 1)", "reference-count"),
             ("np.ones((3, 1))", "array-shape"),
