@@ -12,7 +12,7 @@ import click
 
 from teenycli.commands.cases import open_manifest
 from teenycli.launch.adhoc import BUFFER, AdhocOptions, adhoc_spec
-from teenycli.launch.cases import Dims, Overrides, case_dims, cases_of, check_overrides, parse_overrides
+from teenycli.launch.cases import Dims, Overrides, case_dims, cases_of, check_overrides, dim_names, parse_overrides
 from teenycli.manifest.spec import OpSpec
 
 
@@ -26,6 +26,7 @@ class Options:
     scalars: tuple[str, ...]
     case: str | None
     backward: bool
+    gradcheck: bool
     device: str
     seed: int
     inputs: tuple[str, ...]
@@ -54,7 +55,7 @@ class Options:
 
 #: Options that describe a launch, and so go with --ptx only; and those that go with a manifest only.
 _ADHOC = ("args", "entry", "grid", "block", "cluster", "shared", "hidden", "cooperative")
-_MANIFEST = ("manifest", "case", "dims", "scalars", "checkpoint", "node", "backward")
+_MANIFEST = ("manifest", "case", "dims", "scalars", "checkpoint", "node", "backward", "gradcheck")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,11 @@ def _from_manifest(options: Options) -> tuple[OpSpec, list[Dims], Overrides]:
     spec = open_manifest(options.manifest).op(options.op)
     overrides = parse_overrides(options.dims, options.scalars)
     check_overrides(overrides, [spec])
+    if options.gradcheck:
+        if options.case is not None:
+            raise click.UsageError("--gradcheck has dims of its own, in the op's gradcheck table, and takes no --case")
+        own = case_dims(spec) | dict(spec.gradcheck_dims)
+        return spec, [own | {name: each for name, each in overrides.dims.items() if name in dim_names(spec)}], overrides
     if options.case == "all":
         return spec, cases_of(spec, overrides), overrides
     if options.case is not None and not (options.case.isascii() and options.case.isdigit() and len(options.case) < 10):

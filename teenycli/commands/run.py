@@ -19,6 +19,8 @@ _FORMS = "n=i32:1024, x=f32[1024], w=f16[64,32]:random, p=null, y=alias:x, s=byt
 @manifest_options
 @click.option("--case", metavar="N|all", help="Run case N of the op, from 0, or all.  [default: the op's own dims]")
 @click.option("--backward", is_flag=True, help="Run the op's backward after it, and compare the gradients.")
+@click.option("--gradcheck", is_flag=True, help="Hold the gradients against differences of the forward, at the small "
+              "dims that the op's gradcheck table gives.")  # fmt: skip
 @click.option("--device", default="auto", show_default=True, metavar="auto|cpu|cuda|cuda:N", help="Where to run.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=INIT", help="Fill a buffer otherwise; with --ptx also "

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from teenycli.commands.cases import Judged
 from teenycli.devices.base import Device
 from teenycli.devices.execute import Execution, execute
+from teenycli.devices.gradcheck import Pair, check_gradients
 from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, Place, TeenyError, did_you_mean
 from teenycli.launch.build import init_of
@@ -23,6 +24,7 @@ from teenycli.tensors.compare import Comparison, Summary, compare, summarize
 from teenycli.tensors.convert import Array, check_size, raw_bytes
 from teenycli.tensors.evaluator import Value
 from teenycli.tensors.files import FileRef, load
+from teenycli.tensors.gradients import GradientCheck
 from teenycli.tensors.reference import evaluate_reference
 
 
@@ -47,12 +49,14 @@ class Output:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of one case gave; ``initial`` is what every buffer held at first."""
+    """What a run of one case gave; ``initial`` is what every buffer held at first, ``gradients`` what
+    differences say of the gradients, where that was asked for."""
 
     judged: Judged
     execution: Execution
     outputs: tuple[Output, ...]
     initial: Mapping[str, Array]
+    gradients: tuple[GradientCheck, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -94,6 +98,7 @@ class How:
     expect: Expectation
     adhoc: bool = False
     saved: Sequence[str] = ()
+    gradcheck: bool = False
 
 
 def run_case(judged: Judged, device: Device, how: How, *, keep: bool = False) -> Outcome:
@@ -124,7 +129,14 @@ def run_backward(judged: Judged, forward: Outcome, device: Device, how: How) -> 
     output = arrays[forward_output(forward.judged.plan).name]
     named = _namespace(judged, {**arrays, **forward.initial})
     named |= {"output": output, spec.results[0].name: output, "grad_output": arrays["grad_output"]}
-    return _outcome(judged, execution, arrays, named, how)
+    outcome = _outcome(judged, execution, arrays, named, how)
+    if not how.gradcheck:
+        return outcome
+    checked = check_gradients(
+        Pair(spec, forward.judged.plan, plan), forward.judged.module, device, forward.initial, arrays["grad_output"],
+        execution.arrays, how.timeout,
+    )  # fmt: skip
+    return replace(outcome, gradients=checked)
 
 
 def forward_output(plan: Plan) -> Buffer:

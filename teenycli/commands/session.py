@@ -28,6 +28,7 @@ from teenycli.commands.running import (
     run_case,
 )
 from teenycli.devices.base import Device
+from teenycli.devices.gradcheck import Pair, check_differentiable
 from teenycli.devices.select import choose
 from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.exits import Exit
@@ -74,7 +75,8 @@ class Session:
             for one in steps:
                 check_expectations(one.plan, expect)
         self._check_saves(judged[0], saves)
-        how = How(self.options.seed, self.options.timeout, expect, self.request.adhoc, tuple(saves))
+        how = How(self.options.seed, self.options.timeout, expect, self.request.adhoc, tuple(saves),
+                  self.options.gradcheck)  # fmt: skip
         # With --json standard output is the document's alone.
         output = sys.stderr.write if self.options.as_json else None
         device, reason = choose(self.options.device, self.module, judged[0][0].plan.entry, output)
@@ -101,7 +103,7 @@ class Session:
     def _backward_module(self) -> Module | None:
         """The PTX of the backward, where one is asked for. Raises TeenyError ``no-backward``."""
         spec = self.request.spec
-        if not self.options.backward:
+        if not (self.options.backward or self.options.gradcheck):
             return None
         if spec.backward is None:
             hint = f"write it as a table: [{spec.origin.name('backward')}]"
@@ -115,6 +117,8 @@ class Session:
         found = [judge_plan(self.request.spec, self._plan(dims), self.module)]
         if self.backward is not None:
             found.append(judge_plan(self.request.spec, self._plan_backward(dims), self.backward))
+            if self.options.gradcheck:
+                check_differentiable(Pair(self.request.spec, found[0].plan, found[1].plan))
         return tuple(found)
 
     def _plan(self, dims: Mapping[str, int], sm: int | None = None) -> Plan:
@@ -190,6 +194,7 @@ class Session:
                 outcome.judged.shared_static,
                 tuple(out.summary for out in outcome.outputs),
                 tuple(Compared(out.name, out.comparison) for out in outcome.outputs if out.comparison is not None),
+                outcome.gradients,
             )
             for outcome in self.outcomes
         ]
@@ -221,6 +226,15 @@ class Session:
         said = f"{count(cases, 'case')} of {len(self.request.cases)} run"
         return f"{said}; {count(len(compared), 'comparison')}, {wrong} wrong" if compared else said
 
+    def _wrong_gradients(self) -> bool:
+        """Whether differences contradict a gradient; a quiet run says here which."""
+        wrong = [one for outcome in self.outcomes for one in outcome.gradients if not one.ok]
+        if self.options.quiet and not self.options.as_json:
+            for one in wrong:
+                message = f"'{one.name}' differs from differences of the forward in {one.mismatches:,} of {one.count:,}"
+                self.console.tell(*problem(Finding("gradient-mismatch", f"{message} elements")))
+        return bool(wrong)
+
     def _verdict(self) -> Exit:
         """The exit code; a quiet run says here which outputs are wrong."""
         wrong = [
@@ -237,7 +251,8 @@ class Session:
                 where = f"{plan.op} at {case(plan.case)}" if plan.case else plan.op
                 message = f"{where}: '{out.name}' differs from its reference in {share}"
                 self.console.tell(*problem(Finding("mismatch", message)))
-        verdict = Exit.FAILED if wrong or any(outcome.findings for outcome in self.outcomes) else Exit.OK
+        found = any(outcome.findings for outcome in self.outcomes)
+        verdict = Exit.FAILED if wrong or found or self._wrong_gradients() else Exit.OK
         return verdict if self.failed is None else max(verdict, self.failed[1].exit)
 
 

@@ -50,23 +50,22 @@ def execute(
     *,
     timeout: float = 0.0,
     everything: bool = False,
+    kernels: Mapping[str, Kernel] | None = None,
 ) -> Execution:
     """Run every launch of ``plan`` on ``device``, which stays open.
 
     ``arrays`` holds the first content of every buffer of the plan, by name, as many elements as the buffer has. Rows
     that lie apart in memory are laid out here, and come back tight.
     ``timeout`` is for each launch, in seconds, 0 for none. What comes back are the outputs, or all buffers but scratch
-    when ``everything`` is wanted. Buffers are let go of however it ends.
+    when ``everything`` is wanted. ``kernels`` are those of ``load_kernels``, for a plan that is run again and again.
+    Buffers are let go of however it ends.
 
     Raises TeenyError: ``launch-limits``, ``buffer-size``, and whatever the device raises.
     """
     for launch in plan.launches:
         check_limits(launch, device.limits)
     contents = {buffer.name: _bytes_of(buffer, arrays) for buffer in plan.buffers}
-    kernels: dict[str, Kernel] = {}
-    for launch in plan.launches:
-        if launch.entry not in kernels:
-            kernels[launch.entry] = device.load(module, launch.entry)
+    kernels = load_kernels(plan, module, device) if kernels is None else kernels
     with ExitStack() as held:
         buffers: dict[str, DeviceBuffer] = {}
         for buffer in plan.buffers:
@@ -85,6 +84,15 @@ def execute(
         results,
         tuple(finding for kernel in kernels.values() for finding in kernel.findings),
     )
+
+
+def load_kernels(plan: Plan, module: Module, device: Device) -> dict[str, Kernel]:
+    """Every entry that the plan launches, each loaded once. Raises what the device raises."""
+    kernels: dict[str, Kernel] = {}
+    for launch in plan.launches:
+        if launch.entry not in kernels:
+            kernels[launch.entry] = device.load(module, launch.entry)
+    return kernels
 
 
 def check_limits(launch: Launch, limits: Limits) -> None:

@@ -6,11 +6,12 @@ May import ``dtypes``, ``errors`` and, in this room, ``expressions`` and ``spec`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from teenycli.errors import TeenyError, did_you_mean
 from teenycli.expressions import CONSTANTS
 from teenycli.manifest.spec import (
+    GRADCHECK_KEYS,
     RESERVED,
     BufferSpec,
     KernelSpec,
@@ -144,17 +145,31 @@ class Rules:
                 raise self._error("bad-value", f"dims.{name}.max", f"max {dim.max} is below min {dim.min}")
 
     def _check_cases(self) -> None:
+        for k, case in enumerate(self.spec.cases):
+            self._check_sets_dims(f"cases[{k}]", "a case", case)
+        gradcheck = self.spec.gradcheck
+        for name, value in gradcheck.items():
+            key = f"gradcheck.{quote(name)}"
+            if name not in GRADCHECK_KEYS:
+                if not isinstance(value, int):
+                    raise self._error("bad-value", key, f"a dim is an integer, not {value}")
+            elif not (0 < value < float("inf") or (value == 0 and name != "step")):
+                raise self._error("bad-value", key, f"{name} is a positive number, not {value}")
+        if gradcheck and self.spec.backward is None:
+            raise self._error("bad-value", "gradcheck", "the op has no backward, so no gradients to check")
+        self._check_sets_dims("gradcheck", "gradcheck", self.spec.gradcheck_dims)
+
+    def _check_sets_dims(self, key: str, what: str, case: Mapping[str, int]) -> None:
         spec = self.spec
         read = frozenset[str]().union(*(expression.names for _, expression in spec.expressions())) - RESERVED
-        for k, case in enumerate(spec.cases):
-            for name in (name for name in case if name not in spec.dims):
-                key = f"cases[{k}].{quote(name)}"
-                if name in self.names:
-                    other = spec.origin.name(self.names[name])
-                    raise self._error("bad-value", key, f"a case sets dims, and '{name}' is {other}")
-                if name not in read:
-                    hint = did_you_mean(name, spec.dims)
-                    raise self._error("bad-value", key, f"a case sets dims, and the op has no dim '{name}'", hint)
+        for name in (name for name in case if name not in spec.dims):
+            place = join(key, quote(name))
+            if name in self.names:
+                other = spec.origin.name(self.names[name])
+                raise self._error("bad-value", place, f"{what} sets dims, and '{name}' is {other}")
+            if name not in read:
+                hint = did_you_mean(name, spec.dims)
+                raise self._error("bad-value", place, f"{what} sets dims, and the op has no dim '{name}'", hint)
 
     def _check_tensormaps(self) -> None:
         for path, spec in self._kernels():

@@ -31,6 +31,9 @@ RESERVED = frozenset(
     {"i", "inputs", "params", "output", "outputs", "grad_output", "grad_inputs", "grad_params", "null"}
 )
 
+#: Keys of ``gradcheck`` that are no dims.
+GRADCHECK_KEYS = ("step", "rtol", "atol")
+
 #: What fills a buffer that says no ``init``, by its role in the plan.
 DEFAULT_INITS: Mapping[str, str] = {"input": "random", "param": "zeros", "output": "poison", "scratch": "zeros"}
 
@@ -261,6 +264,7 @@ class OpSpec(KernelSpec, frozen=True, kw_only=True):
     outputs: tuple[OutputSpec, ...] = ()
     ignore: Mapping[str, str] = msgspec.field(default_factory=dict)
     backward: BackwardSpec | None = None
+    gradcheck: Mapping[str, int | float] = msgspec.field(default_factory=dict)
 
     def kernel(self, backward: bool) -> KernelSpec:
         """What launches the op's entry, or its backward's, which must be there."""
@@ -294,6 +298,11 @@ class OpSpec(KernelSpec, frozen=True, kw_only=True):
         if self.backward is not None:
             for name, expression in self.backward.expressions():
                 yield join("backward", name), expression
+
+    @property
+    def gradcheck_dims(self) -> Mapping[str, int]:
+        """The dims at which gradients are held against differences, laid over the op's."""
+        return {name: int(value) for name, value in self.gradcheck.items() if name not in GRADCHECK_KEYS}
 
     def names(self) -> frozenset[str]:
         """Every name that the op defines, but for dims."""

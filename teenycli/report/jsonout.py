@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from teenycli.ptx.usage import Usage
     from teenycli.report.rows import CheckRow, EntryRow, FileRow, LaunchRow, RunReport
     from teenycli.tensors.compare import Comparison, Summary
+    from teenycli.tensors.gradients import GradientCheck
 
 Json = dict[str, Any]
 
@@ -131,7 +132,8 @@ def _case(case: Mapping[str, int | float]) -> Json:
 
 
 def run_document(report: RunReport) -> Json:
-    """The document of ``teeny run --json``: the launches, outputs and comparisons of every case, each in one list."""
+    """The document of ``teeny run --json``: the launches, outputs, comparisons and checked gradients of every
+    case, each in one list."""
     return {
         "device": report.device,
         "description": report.description,
@@ -148,6 +150,11 @@ def run_document(report: RunReport) -> Json:
             {"op": run.plan.op, "case": _case(run.plan.case), "name": one.name, **_comparison(one.comparison)}
             for run in report.runs
             for one in run.compared
+        ],
+        "gradcheck": [
+            {"op": run.plan.op, "case": _case(run.plan.case), **_gradient(one)}
+            for run in report.runs
+            for one in run.gradients
         ],
     }
 
@@ -226,6 +233,21 @@ def _summary(output: Summary) -> Json:
         "inf": output.inf,
         "unwritten": output.unwritten,
         "sha256": output.sha256,
+    }
+
+
+def _gradient(one: GradientCheck) -> Json:
+    return {
+        "name": one.name,
+        "ok": one.ok,
+        "count": one.count,
+        "mismatches": one.mismatches,
+        "worst": one.worst,
+        "analytic": finite(one.analytic),
+        "numeric": finite(one.numeric),
+        "step": one.probe.step,
+        "rtol": finite(one.probe.rtol),
+        "atol": finite(one.probe.atol),
     }
 
 

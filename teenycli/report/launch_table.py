@@ -17,6 +17,7 @@ from teenycli.report.text import Line, Span, line, visible
 
 if TYPE_CHECKING:
     from teenycli.tensors.compare import Comparison, Sample, Summary
+    from teenycli.tensors.gradients import GradientCheck
 
 _COLUMNS = (
     Column("#", right=True),
@@ -36,6 +37,9 @@ def run_page(report: RunReport) -> Iterator[Item]:
         yield from launch_page(run)
         yield from _time(run, report)
         yield from _outputs(run)
+        for one in run.gradients:
+            yield ""
+            yield Fields(list(_gradient(one)))
 
 
 def launch_page(run: RunRow) -> Iterator[Item]:
@@ -242,6 +246,22 @@ def _compared(comparison: Comparison) -> Iterator[tuple[str, Cell]]:
         yield "largest", f"difference {number(comparison.max_abs)}, relative {comparison.max_rel:.3g}{ulps}"
     if comparison.zeros_pass:
         yield "caution", line(Span("an output of zeros would pass too: the reference is near zero throughout", "warn"))
+
+
+def _gradient(one: GradientCheck) -> Iterator[tuple[str, Cell]]:
+    probe = one.probe
+    yield (
+        "gradcheck",
+        line(Span(visible(one.name), "name"), Span(f"  central differences, step {probe.step:.3g}", "dim")),
+    )
+    bounds = f"rtol {probe.rtol:g}, atol {probe.atol:g}"
+    if one.ok:
+        yield "compare", line(Span("ok", "good"), f": all {count(one.count, 'element')} within {bounds} of them")
+    else:
+        share = f"{one.mismatches:,} of {count(one.count, 'element')}"
+        yield "compare", line(Span("MISMATCH", "bad"), f": {share} further than {bounds} from them")
+    analytic, numeric = pair(one.analytic, one.numeric)
+    yield "worst", f"at {shape(one.worst)}: analytic {analytic}, numeric {numeric}"
 
 
 def _sample(sample: Sample | None) -> Line:

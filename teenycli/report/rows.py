@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from teenycli.ptx.model import Function, Module
     from teenycli.ptx.usage import Usage
     from teenycli.tensors.compare import Comparison, Summary
+    from teenycli.tensors.gradients import GradientCheck
 
 
 # --- entries -----------------------------------------------------------------------------------------------------
@@ -125,6 +126,7 @@ class RunRow:
     shared_static: int = 0
     outputs: tuple[Summary, ...] = ()
     compared: tuple[Compared, ...] = ()
+    gradients: tuple[GradientCheck, ...] = ()
 
     @property
     def launches(self) -> tuple[LaunchRow, ...]:

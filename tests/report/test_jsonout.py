@@ -98,9 +98,9 @@ class TestRun:
     def test_the_whole(self) -> None:
         out = through_json(run_document(report(2)))
         assert list(out) == [
-            "device", "description", "error", "findings", "compile", "launches", "outputs", "compare",
+            "device", "description", "error", "findings", "compile", "launches", "outputs", "compare", "gradcheck",
         ]  # fmt: skip
-        assert out["findings"] == []
+        assert (out["findings"], out["gradcheck"]) == ([], [])
         assert (out["device"], out["compile"]) == ("cpu", {"ms": 12.5, "cached": False})
         assert [len(out[key]) for key in ("launches", "outputs", "compare")] == [2, 2, 2]
 
