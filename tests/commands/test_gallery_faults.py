@@ -57,6 +57,25 @@ def test_a_launch_too_few(teeny: Teeny, tmp_path: Path) -> None:
     assert found(teeny, tmp_path, "run", op) == (1, {"output-not-covered"})
 
 
+@pytest.mark.parametrize("grid", [None, [0], ["cdiv(N, BLOCK) - cdiv(N, BLOCK)"]])
+@pytest.mark.parametrize("name", ["gelu_triton", "vector_add_cuda"])
+def test_a_backward_grid_that_is_missing_or_zero(teeny: Teeny, tmp_path: Path, name: str, grid: Any) -> None:
+    op = samples(backward=True)[name]
+    backward = {key: value for key, value in op["backward"].items() if key not in ("grid", "reference")}
+    op = {**op, "backward": {**backward, "grid": grid} if grid else backward}
+    code, ids = found(teeny, tmp_path, "check", op)
+    assert (code != 0, ids) == (True, {"backward-grid"})
+    code, ids = found(teeny, tmp_path, "run", op, "--backward")
+    assert (code != 0, ids) == (True, {"backward-grid"})
+
+
+def test_a_gradient_that_no_launch_makes(teeny: Teeny, tmp_path: Path) -> None:
+    op = samples(backward=True)["linear_cuda"]
+    op = {**op, "backward": {**op["backward"], "launches": 1}}
+    done = teeny("run", "it", "-m", manifest(tmp_path, it=op), "--backward", "--json", *CPU)
+    assert (done.code, done.json["error"]["id"]) == (2, "reference-count")
+
+
 @pytest.mark.parametrize("difference", [-1, 1])
 def test_initial_bytes_too_few_or_too_many(teeny: Teeny, tmp_path: Path, difference: int) -> None:
     op = SAMPLES["conv_bn_silu_cuda"]
