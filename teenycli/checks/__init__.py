@@ -20,6 +20,7 @@ from teenycli.checks.geometry import (
     grid_limits,
     shared_memory,
 )
+from teenycli.checks.gradients import gradients_asked_for
 from teenycli.checks.subject import Subject, subjects_of
 from teenycli.checks.tensormaps import tensor_maps
 from teenycli.errors import Finding, Severity
@@ -36,7 +37,7 @@ _GEOMETRY: tuple[Rule, ...] = (
     parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, cluster_shape, shared_memory,
     tensor_maps,
 )  # fmt: skip
-_DATA: tuple[PlanRule, ...] = (row_strides, initial_data)
+_DATA: tuple[PlanRule, ...] = (row_strides, initial_data, gradients_asked_for)
 RULES = (*_ARGUMENTS, *_BUFFERS, *_GEOMETRY, *_DATA)
 
 #: Ids of the findings without which no launch can be laid out: ``--no-check`` does not skip these.

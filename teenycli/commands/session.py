@@ -205,7 +205,8 @@ class Session:
             runs.append(RunRow(judged.shown(self.request.adhoc), shared_static=judged.shared_static))
         # Every case compiles, or takes from the cache, the same entries: the first tells which it was.
         compile_ms = sum(outcome.execution.compile_ms for outcome in self.outcomes)
-        cached = bool(self.outcomes) and self.outcomes[0].execution.cached
+        first = self.outcomes[: 1 if self.backward is None else 2]
+        cached = bool(first) and all(outcome.execution.cached for outcome in first)
         found = tuple(finding for outcome in self.outcomes for finding in outcome.findings)
         report = RunReport(device.name, device.description, compile_ms, cached, tuple(runs), error, found)
         if self.options.as_json:

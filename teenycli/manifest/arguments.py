@@ -58,7 +58,7 @@ def _struct(text: str, label: str | None, depth: int) -> ArgSpec:
         raise TeenyError("bad-argument", f"'{text}' is a struct without a closing brace", hint="{ptr x, i32 N}")
     members = tuple(_argument(part, None, depth + 1) for part in split_top(text[1:-1]))
     for kind in (member.kind for member in members if member.kind in ("bytes", "tensormap")):
-        raise TeenyError("bad-argument", f"'{kind}' cannot be a member of a struct: its alignment is unknown")
+        raise TeenyError("bad-argument", f"'{kind}' cannot be a member of a struct: pass it on its own")
     return ArgSpec(kind="struct", text=text, members=members, label=label or text)
 
 

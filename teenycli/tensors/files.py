@@ -16,6 +16,7 @@ import re
 import secrets
 import shutil
 import stat
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -206,7 +207,9 @@ def _npy_header(stream: IO[bytes], label: str) -> tuple[np.dtype[Any], tuple[int
     try:
         header = ast.literal_eval(stream.read(length).decode("utf-8" if start[6] >= 3 else "latin-1"))
         descr, stored, fortran = header["descr"], header["shape"], header["fortran_order"]
-        dtype = np.dtype(descr) if isinstance(descr, str) else None
+        with warnings.catch_warnings():  # numpy deprecates some names of types, which are refused below in any case
+            warnings.simplefilter("ignore")
+            dtype = np.dtype(descr) if isinstance(descr, str) else None
     except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):
         raise broken from None
     if not (isinstance(stored, tuple) and all(type(dim) is int and dim >= 0 for dim in stored)):

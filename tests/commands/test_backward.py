@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.commands.ops import Op, cat, from_output, square
+from tests.commands.ops import Op, cat, from_output, square, twice
 from tests.commands.teeny import Teeny, manifest
 
 pytestmark = pytest.mark.device
@@ -66,6 +66,15 @@ def test_the_output_is_the_real_activation(teeny: Teeny, tmp_path: Path) -> None
 
 def test_a_gradient_that_no_argument_names_is_none(teeny: Teeny, tmp_path: Path) -> None:
     assert [one["name"] for one in run(teeny, tmp_path, from_output()).json["outputs"]] == ["y", "grad_x"]
+
+
+def test_a_gradient_that_stays_zero_is_noted(teeny: Teeny, tmp_path: Path) -> None:
+    op = square()
+    kept = [arg for arg in op["backward"]["args"] if arg != "ptr grad_params[1]"]
+    kept.insert(6, "ptr null")
+    (row,) = teeny("check", "--json", "-m", manifest(tmp_path, it=changed(op, args=kept))).json["ops"][1:]
+    assert [(f["id"], f["severity"]) for f in row["findings"]] == [("gradient-not-asked-for", "note")]
+    assert "'b'" in row["findings"][0]["message"]
 
 
 def test_rows_of_the_incoming_gradient_may_lie_apart(teeny: Teeny, tmp_path: Path) -> None:
@@ -156,3 +165,42 @@ def test_expectations_and_inputs_of_gradients(teeny: Teeny, tmp_path: Path) -> N
     assert teeny(*run, "--seed", "1", "--expect", "grad_x=@g.npy").code == 1
     assert teeny(*run, "--expect", "grad_z=@g.npy").code == 2
     assert teeny("run", "it", "-m", path, "--input", "grad_output=1", *CPU).code == 2
+
+
+def test_an_output_in_place_has_overwritten_its_input(teeny: Teeny, tmp_path: Path) -> None:
+    (tmp_path / "refs.py").write_text(
+        "def back(x, output, grad_output):\n    assert (output == 2 * x).all()\n    return 2 * grad_output\n"
+    )
+    op = twice()
+    op["output"] = {"name": "y", "inout": "x"}
+    op["args"] = ["ptr x", "ptr y", "i32 C", "i32 C", "i32 0"]
+    op["backward"] = {"entry": "twice", "grid": ["R"], "block": [32], "reference": "refs:back",
+                      "args": ["ptr grad_output", "ptr grad_x", "i32 C", "i32 C", "i32 0"]}  # fmt: skip
+    done = run(teeny, tmp_path, op, "--gradcheck")
+    assert done.code == 0, done.err
+    assert [(one["name"], one["ok"]) for one in done.json["compare"]] == [("y", True), ("grad_x", True)]
+    assert done.json["gradcheck"][0]["ok"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "id"),
+    [
+        ({"backward": 3}, "wrong-type"), ({"backward": []}, "wrong-type"), ({"backward": {}}, "missing-key"),
+        ({"gradcheck": 3}, "wrong-type"), ({"gradcheck": {"N": "3"}}, "wrong-type"), ({"tensormaps": 3}, "wrong-type"),
+        ({"tensormaps": {"d": {}}}, "missing-key"), ({"launches": [1]}, "wrong-type"),
+        ({"launches": 10**9}, "bad-value"),
+    ],
+)  # fmt: skip
+def test_keys_of_the_wrong_kind(teeny: Teeny, tmp_path: Path, keys: dict[str, Any], id: str) -> None:
+    assert findings(teeny, tmp_path, {**square(), **keys})["it"] == [id]
+
+
+def test_a_key_of_the_op_below_its_backward_has_a_hint(teeny: Teeny, tmp_path: Path) -> None:
+    op = square()
+    backward = op.pop("backward")
+    path = manifest(tmp_path, it=op)
+    lines = "".join(f"{key} = {value!r}\n" for key, value in {**backward, "cases": []}.items())
+    path.write_text(f"{path.read_text()}[op.it.backward]\n{lines}")
+    error = teeny("check", "--json", "-m", path).json["ops"][0]["error"]
+    assert error["id"] == "unknown-key"
+    assert "write it above [op.it.backward]" in error["hint"]

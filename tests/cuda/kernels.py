@@ -70,6 +70,32 @@ ld.param.u64 %rd1, [p];
 mov.u32 %r1, %cluster_nctarank;
 red.global.add.u32 [%rd1], %r1;
 """
+#: One thread loads a box of 4 rows of 8 floats, at row 1 and column 4, by a tensor copy, and stores it to the buffer.
+TENSOR_COPY = """
+.shared .align 128 .b8 tile[128];
+.shared .align 8 .b64 bar;
+mov.u32 %r1, tile;
+mov.u32 %r2, bar;
+mov.u32 %r3, 4;
+mov.u32 %r4, 1;
+mbarrier.init.shared.b64 [%r2], 1;
+fence.proxy.async;
+mov.b64 %rd1, d;
+cvta.param.u64 %rd1, %rd1;
+mbarrier.arrive.expect_tx.shared.b64 %rd2, [%r2], 128;
+cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r3, %r4}], [%r2];
+W: mbarrier.try_wait.parity.shared.b64 %p1, [%r2], 0;
+@!%p1 bra W;
+ld.param.u64 %rd3, [p];
+mov.u32 %r5, 0;
+L: ld.shared.u32 %r6, [%r1];
+st.global.u32 [%rd3], %r6;
+add.u32 %r1, %r1, 4;
+add.u64 %rd3, %rd3, 4;
+add.u32 %r5, %r5, 1;
+setp.lt.u32 %p2, %r5, 32;
+@%p2 bra L;
+"""
 POOL = ".extern .shared .align 16 .b8 pool[];"
 P = ".param .u64 p"
 P_N = ".param .u64 p, .param .u32 n"

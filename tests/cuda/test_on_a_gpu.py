@@ -23,7 +23,7 @@ from teenycli.devices.select import unfit
 from teenycli.dtypes import DTYPES
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
-from teenycli.launch.plan import Address, Argument, Buffer, Field, Launch, Plan
+from teenycli.launch.plan import Address, Argument, Buffer, Field, Launch, Plan, TensorMap
 from teenycli.ptx import outline, read_source
 from tests.cuda.kernels import (
     CLUSTERS,
@@ -32,6 +32,7 @@ from tests.cuda.kernels import (
     POOL,
     SPIN,
     STORE,
+    TENSOR_COPY,
     P,
     copies_its_parameters,
     kernel,
@@ -253,3 +254,20 @@ def test_a_fault_is_pinned_to_its_launch_and_the_process_ends(name: str, ids: se
     assert said["id"] in ids
     assert said["message"].startswith("launch 0 of 'k' (grid 1x1x1, block 1x1x1)")
     assert (said["exit"], said["after"]) == (int(Exit.FAILED), "context-lost")
+
+
+def test_a_tensor_map_moves_the_box_it_describes(device: CudaDevice) -> None:
+    if device.gpu.sm < 90:
+        pytest.skip("tensor copies need sm_90")
+    module = kernel(TENSOR_COPY, ".param .align 64 .b8 d[128], .param .u64 p", target="sm_90", version="8.0")
+    f32 = DTYPES["f32"]
+    of = TensorMap("d", Address("x"), f32, (6, 10), (48,), (4, 8), (1, 1))
+    once = launch([("tensormap", 128, of), pointer("y")])
+    buffers = (
+        Buffer("x", f32, (6, 10), "input", row_elems=10, row_stride=12), Buffer("y", f32, (4, 8), "output")
+    )  # fmt: skip
+    x = np.arange(60, dtype=np.float32).reshape(6, 10)
+    done = execute(Plan("op", {}, "k.ptx", "k", buffers, (once,)), module, device, {"x": x, "y": np.ones((4, 8), "f")})
+    want = np.zeros((4, 8), np.float32)  # what lies beyond the tensor is zeros, the padding of a row too
+    want[:, :6] = x[1:5, 4:]
+    np.testing.assert_array_equal(done.arrays["y"], want)

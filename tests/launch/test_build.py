@@ -327,3 +327,13 @@ def test_an_output_in_place_has_no_rows_of_its_own() -> None:
     with pytest.raises(TeenyError) as caught:
         op(inputs=[{"name": "x", "shape": [4]}], output={"name": "y", "inout": "x", "row_stride": 8})
     assert str(caught.value.finding.where) == "ops.toml: op.k.output.row_stride"
+
+
+def test_the_first_dimension_of_an_output_may_be_computed_too() -> None:
+    spec = op(
+        dims={"B": 2, "H": 3, "W": 5},
+        inputs=[{"name": "x", "shape": ["B", "H", "W"]}],
+        output={"name": "y", "shape": ["B * x.shape[1]", "cdiv(W, 2)"], "row_stride": "align(y.shape[1], 8)"},
+    )
+    (_, y) = plan(spec).buffers
+    assert (y.shape, y.rows) == ((6, 3), (6, 3, 8))

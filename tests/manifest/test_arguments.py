@@ -48,7 +48,7 @@ def test_structs_are_split_at_their_own_commas() -> None:
         ("{ptr x,}", "bad-argument", "empty"),
         ("{ptr x} y}", "bad-argument", "pair"),
         ("{i32 (1}", "bad-argument", "pair"),
-        ("{bytes @f.bin}", "bad-argument", "alignment"),
+        ("{bytes @f.bin}", "bad-argument", "on its own"),
         ("{" * 60 + "i32 1" + "}" * 60, "bad-argument", "too deeply"),
         ("{" + "i32 1," * 2000 + "i32 1}", "bad-argument", "too long"),
     ],

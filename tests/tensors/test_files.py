@@ -100,6 +100,12 @@ class TestNpy:
         np.save(tmp_path / "a.npy", np.ones(2))
         assert refusal("a.npy:x", tmp_path).finding.id == "file-key"
 
+    def test_a_type_whose_name_numpy_deprecates_is_refused_without_its_warning(self, tmp_path: Path) -> None:
+        np.save(tmp_path / "a.npy", np.ones(2, np.float32))
+        data = (tmp_path / "a.npy").read_bytes()
+        (tmp_path / "a.npy").write_bytes(data.replace(b"'<f4'", b"'|a4'"))
+        assert refusal("a.npy", tmp_path, (2,)).finding.id == "element-type"
+
     @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.integers(0, 140), st.binary(min_size=1, max_size=6))
     def test_damage_is_an_error_or_harmless(self, tmp_path: Path, at: int, noise: bytes) -> None:
