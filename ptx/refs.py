@@ -40,3 +40,17 @@ def conv_bn_silu(
     scale = (gamma / np.sqrt(var + eps)).reshape(per_channel)
     normed = (product - mean.reshape(per_channel)) * scale + beta.reshape(per_channel)
     return np.asarray(normed / (1 + np.exp(-normed)))
+
+
+def gelu_backward(grad_output: Array, x: Array) -> Array:
+    """Gradient of ``x`` for 0.5 x (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x³)."""
+    scale = np.sqrt(2 / np.pi)
+    tanh = np.tanh(scale * (x + 0.044715 * x**3))
+    return np.asarray(grad_output * 0.5 * (1 + tanh + x * (1 - tanh**2) * scale * (1 + 3 * 0.044715 * x**2)))
+
+
+def softmax_backward(grad_output: Array, x: Array) -> Array:
+    """Gradient of ``x`` for softmax along rows; the Jacobian of a row is diag(y) - y yᵀ."""
+    weights = np.exp(x - x.max(axis=1, keepdims=True))
+    y = weights / weights.sum(axis=1, keepdims=True)
+    return np.asarray(y * (grad_output - (grad_output * y).sum(axis=1, keepdims=True)))

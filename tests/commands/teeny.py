@@ -42,12 +42,16 @@ class Teeny:
         return Done(int(code), out, err)
 
 
-def samples() -> dict[str, dict[str, Any]]:
-    """The forward halves of the ops of the repository's manifest as plain data, their PTX as absolute paths."""
+def samples(*, backward: bool = False) -> dict[str, dict[str, Any]]:
+    """The ops of the repository's manifest as plain data, without backwards if not asked for; PTX as absolute paths."""
     ops: dict[str, dict[str, Any]] = tomllib.loads((ROOT / "ops.toml").read_text("utf-8"))["op"]
     for op in ops.values():
-        op["ptx"] = str(ROOT / op["ptx"])
-        op.pop("backward", None)
+        if not backward:
+            op.pop("backward", None)
+            op.pop("gradcheck", None)
+        for table in (op, op.get("backward", {})):
+            if "ptx" in table:
+                table["ptx"] = str(ROOT / table["ptx"])
     return ops
 
 

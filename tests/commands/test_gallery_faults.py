@@ -45,9 +45,35 @@ def test_rows_as_they_are_where_the_kernel_is_told_of_padded_ones(teeny: Teeny, 
     assert (code, ids & {"out-of-bounds", "output-not-covered"} != set()) == (1, True)
 
 
+def test_rows_of_a_tensor_map_that_are_no_multiple_of_16_bytes(teeny: Teeny, tmp_path: Path) -> None:
+    op = SAMPLES["scale_tma_cuda"]
+    op = {**op, "output": {**op["output"], "row_stride": "align(COLS, 4) + 1"}}
+    for command in ("check", "run"):
+        assert found(teeny, tmp_path, command, op) == (1, {"tensormap-stride"})
+
+
 def test_a_launch_too_few(teeny: Teeny, tmp_path: Path) -> None:
     op = {**SAMPLES["channel_cat_cuda"], "launches": "len(inputs) - 1"}
     assert found(teeny, tmp_path, "run", op) == (1, {"output-not-covered"})
+
+
+@pytest.mark.parametrize("grid", [None, [0], ["cdiv(N, BLOCK) - cdiv(N, BLOCK)"]])
+@pytest.mark.parametrize("name", ["gelu_triton", "vector_add_cuda"])
+def test_a_backward_grid_that_is_missing_or_zero(teeny: Teeny, tmp_path: Path, name: str, grid: Any) -> None:
+    op = samples(backward=True)[name]
+    backward = {key: value for key, value in op["backward"].items() if key not in ("grid", "reference")}
+    op = {**op, "backward": {**backward, "grid": grid} if grid else backward}
+    code, ids = found(teeny, tmp_path, "check", op)
+    assert (code != 0, ids) == (True, {"backward-grid"})
+    code, ids = found(teeny, tmp_path, "run", op, "--backward")
+    assert (code != 0, ids) == (True, {"backward-grid"})
+
+
+def test_a_gradient_that_no_launch_makes(teeny: Teeny, tmp_path: Path) -> None:
+    op = samples(backward=True)["linear_cuda"]
+    op = {**op, "backward": {**op["backward"], "launches": 1}}
+    done = teeny("run", "it", "-m", manifest(tmp_path, it=op), "--backward", "--json", *CPU)
+    assert (done.code, done.json["error"]["id"]) == (2, "reference-count")
 
 
 @pytest.mark.parametrize("difference", [-1, 1])

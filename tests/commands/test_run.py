@@ -14,30 +14,9 @@ SAMPLES = samples()
 OPS = ROOT / "ops.toml"
 VECTOR_ADD = SAMPLES["vector_add_cuda"]["ptx"]
 CPU = ("--device", "cpu")
-#: Ops marked in ops.toml as for a GPU, and the first instruction that the CPU device has no code for.
-FOR_A_GPU = {"linear_f16_triton": "ldmatrix.sync.aligned.m8n8.x4.shared.b16"}
 
 
 class TestSamples:
-    @pytest.mark.parametrize("name", sorted(SAMPLES.keys() - FOR_A_GPU))
-    def test_every_case_matches_its_reference(self, teeny: Teeny, name: str) -> None:
-        done = teeny("run", name, "-m", OPS, "--case", "all", "--json", *CPU)
-        assert done.code == 0, done.err
-        document = done.json
-        compared = document["compare"]
-        assert len(compared) == len(SAMPLES[name]["cases"]) + 1
-        launches = SAMPLES[name].get("launches") == "len(inputs)" and len(SAMPLES[name]["inputs"])
-        assert len(document["launches"]) == len(compared) * (launches or 1)
-        assert all(one["ok"] and one["mismatches"] == 0 and one["unwritten"] == 0 for one in compared)
-        assert not any(one["zeros_pass"] for one in compared)
-
-    @pytest.mark.parametrize("name", FOR_A_GPU)
-    def test_what_is_marked_as_for_a_gpu_says_so(self, teeny: Teeny, name: str) -> None:
-        done = teeny("run", name, "-m", OPS, *CPU)
-        assert done.code == 4
-        assert f"cannot run '{FOR_A_GPU[name]}'" in done.err
-        assert "--device cuda" in done.err
-
     def test_the_second_run_takes_its_code_from_the_cache(
         self, teeny: Teeny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -41,8 +41,11 @@ def hidden_parameters(name: str) -> int:
     return HIDDEN[json.loads(metadata.read_text()).get("triton_version", "3.2")[:3]]  # 3.2 names no release yet
 
 
-def test_the_manifest_has_no_errors() -> None:
+def test_the_manifest_has_no_errors_and_uses_every_sample() -> None:
     assert not load_manifest(ROOT / "ops.toml").errors
+    text = (ROOT / "ops.toml").read_text("utf-8")
+    for path in (ROOT / "ptx").rglob("*.ptx"):
+        assert f'"{path.relative_to(ROOT).as_posix()}"' in text
 
 
 def test_a_release_of_triton_with_each_number_of_hidden_parameters_is_among_them() -> None:

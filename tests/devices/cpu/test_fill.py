@@ -26,6 +26,7 @@ bar.sync 0; ld.shared.b32 %x, [%w]; st.async.release.gpu.global.b32 [%m], %x; re
 @pytest.mark.parametrize("fill", [
     "@%p st.bulk.shared::cta [room+16], 64, 0;",
     "add.u64 %z, %s, 8; mov.u64 %i, 64; @%p st.bulk.weak.shared::cta [%z+8], %i, 0;",
+    "mov.u32 %x, room; sub.u32 %x, %x, 512; @%p st.bulk.shared::cta [%x+528], 64, 0;",
     "cvta.shared.u64 %z, %s; mov.u64 %i, 71; @%p st.bulk [%z+16], %i, 0;",
 ])  # fmt: skip
 def test_shared_memory_is_set_to_zero(fill: str) -> None:

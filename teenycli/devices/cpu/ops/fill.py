@@ -5,31 +5,25 @@ from __future__ import annotations
 from teenycli.devices.cpu.gather import require_locate
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.native import COLD, each_lane
-from teenycli.devices.cpu.ops.memory import address_of, space_of
+from teenycli.devices.cpu.ops.async_copies import access_at, full_address
+from teenycli.devices.cpu.ops.memory import space_of
 from teenycli.devices.cpu.ops.parts import part_bits, take_part
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import lowers
-from teenycli.devices.cpu.value import Unit, integer
+from teenycli.devices.cpu.value import Unit
 from teenycli.ptx.code import Mem
-from teenycli.ptx.model import Variable
 
 
 @lowers("st", takes=lambda mods: "bulk" in mods)
 def _st_bulk(x: Lowering, inst: Inst) -> None:
     """Without a space the address is generic. Of a size that is no multiple of 8 the rest is left alone."""
     w, g = x.w, x.unit.group
+    window = "shared" if space_of(inst.op.mods) == "shared" else "generic"
     mem = inst.op.operands[0]
     assert isinstance(mem, Mem)
-    window = "shared" if space_of(inst.op.mods) == "shared" else "generic"
-    offset = mem.offset
-    if isinstance(mem.base, Variable):
-        place = x.place(mem.base)
-        offset += place.offset if window == "shared" else place.address
-    elif isinstance(mem.base, int):
-        offset += mem.base
-    start = w.add(address_of(x, mem), integer("i64", offset)) if offset else address_of(x, mem)
-    lanes, sizes = w.lanes(start), w.lanes(x.read(inst.op.operands[1], "i64"))
-    bits, name = x.bits_of(x.exec), _helper(x.unit, window)
+    access, _ = access_at(x, inst, mem, window, 8, store=True)
+    lanes, sizes = w.lanes(full_address(x, access, mem)), w.lanes(x.read(inst.op.operands[1], "i64"))
+    bits, name = x.bits_of(x.exec), _helper(x.unit, access.window)
     for part in range(w.width // g):
         given = [f"<{g} x i64> {take_part(x, text, 'i64', part)}" for text in (lanes, sizes)]
         mask = part_bits(x, bits, part)

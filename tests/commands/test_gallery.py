@@ -1,0 +1,70 @@
+"""Every op of the repository's ops.toml, forward and backward, at all its cases, against its reference."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from tests.commands.teeny import ROOT, Teeny
+
+pytestmark = pytest.mark.device
+
+OPS = ROOT / "ops.toml"
+TABLES: dict[str, dict[str, Any]] = tomllib.loads(OPS.read_text("utf-8"))["op"]
+#: Ops marked in ops.toml as for a GPU, and the first instruction that the CPU device has no code for.
+FOR_A_GPU = {
+    "linear_f16_triton": "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
+    "scale_tma_cuda": "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
+}
+ON_THE_CPU = [name for name in TABLES if name not in FOR_A_GPU]
+WITH_GRADIENTS = [name for name in ON_THE_CPU if "backward" in TABLES[name]]
+
+
+def matches(teeny: Teeny, name: str, *options: str) -> dict[str, Any]:
+    """Runs an op at all its cases, asserts that each output is as its reference says, and gives the document."""
+    done = teeny("run", name, "-m", OPS, "--case", "all", "--json", *options)
+    assert done.code == 0, done.err
+    document: dict[str, Any] = done.json
+    compared = document["compare"]
+    cases = {str(one["case"]) for one in compared}
+    assert len(cases) == len(TABLES[name]["cases"]) + 1 == len({str(one["case"]) for one in document["launches"]})
+    assert all(one["ok"] and one["mismatches"] == 0 and one["unwritten"] == 0 for one in compared)
+    assert {one["name"] for one in compared if not one["zeros_pass"]} == {one["name"] for one in compared}
+    return document
+
+
+@pytest.mark.parametrize("name", ON_THE_CPU)
+def test_every_case_matches_its_reference(teeny: Teeny, name: str) -> None:
+    assert TABLES[name]["reference"]
+    matches(teeny, name, "--device", "cpu")
+
+
+@pytest.mark.parametrize("name", FOR_A_GPU)
+def test_what_is_marked_as_for_a_gpu_says_so(teeny: Teeny, name: str) -> None:
+    done = teeny("run", name, "-m", OPS, "--device", "cpu")
+    assert done.code == 4
+    assert f"cannot run '{FOR_A_GPU[name]}'" in done.err
+    assert "--device cuda" in done.err
+
+
+@pytest.mark.parametrize("name", WITH_GRADIENTS)
+def test_every_gradient_matches_its_reference(teeny: Teeny, name: str) -> None:
+    assert TABLES[name]["backward"]["reference"]
+    document = matches(teeny, name, "--backward", "--device", "cpu")
+    names = {one["name"] for one in document["compare"]}
+    assert sum("grad" in each for each in names) == len(TABLES[name]["inputs"]) + len(TABLES[name].get("params", ()))
+
+
+@pytest.mark.parametrize("name", WITH_GRADIENTS)
+def test_every_gradient_agrees_with_central_differences(teeny: Teeny, name: str) -> None:
+    done = teeny("run", name, "-m", OPS, "--gradcheck", "--device", "cpu")
+    assert done.code == 0, done.out + done.err
+
+
+def test_a_launch_an_input_forward_and_backward(teeny: Teeny) -> None:
+    document = matches(teeny, "channel_cat_cuda", "--device", "cpu")
+    assert [launch["index"] for launch in document["launches"]] == [0, 1, 2] * 3
+    document = matches(teeny, "channel_cat_cuda", "--backward", "--device", "cpu")
+    assert len(document["launches"]) == 18

@@ -1,0 +1,20 @@
+"""The ops of ops.toml on a GPU, those that the CPU device has no code for among them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.commands.teeny import Teeny
+from tests.commands.test_gallery import TABLES, matches
+
+pytestmark = pytest.mark.cuda
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_case_matches_its_reference(teeny: Teeny, gpu_name: str, name: str) -> None:
+    matches(teeny, name, "--device", gpu_name)
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if "backward" in TABLES[name]])
+def test_every_gradient_matches_its_reference(teeny: Teeny, gpu_name: str, name: str) -> None:
+    matches(teeny, name, "--backward", "--device", gpu_name)
