@@ -110,9 +110,7 @@ def run_case(judged: Judged, device: Device, how: How, *, keep: bool = False) ->
     arrays = initial_arrays(spec, plan, how.seed)
     wanted = {*how.expect.files, *how.saved}
     some = any(buffer.name in wanted and not buffer.is_output for buffer in plan.buffers)
-    execution = execute(
-        plan, judged.module, device, arrays, timeout=how.timeout, everything=keep or how.adhoc or some
-    )  # fmt: skip
+    execution = execute(plan, judged.module, device, arrays, timeout=how.timeout, everything=keep or how.adhoc or some)
     named = _namespace(judged, arrays)
     return _outcome(judged, execution, arrays, named, how)
 
@@ -126,22 +124,23 @@ def run_backward(judged: Judged, forward: Outcome, device: Device, how: How) -> 
     spec, plan = judged.spec, judged.plan
     arrays = initial_arrays(spec, plan, how.seed, forward.execution.arrays)
     execution = execute(plan, judged.module, device, arrays, timeout=how.timeout)
-    output = arrays[forward_output(forward.judged.plan).name]
-    named = _namespace(judged, {**arrays, **forward.initial})
-    named |= {"output": output, spec.results[0].name: output, "grad_output": arrays["grad_output"]}
+    pair = Pair(spec, forward.judged.plan, plan)
+    output = arrays[pair.output.name]
+    named = {spec.results[0].name: output, **_namespace(judged, {**arrays, **forward.initial})}
+    named |= {"output": output, "grad_output": arrays["grad_output"]}
     outcome = _outcome(judged, execution, arrays, named, how)
     if not how.gradcheck:
         return outcome
     checked = check_gradients(
-        Pair(spec, forward.judged.plan, plan), forward.judged.module, device, forward.initial, arrays["grad_output"],
-        execution.arrays, how.timeout,
-    )  # fmt: skip
+        pair,
+        forward.judged.module,
+        device,
+        forward.initial,
+        arrays["grad_output"],
+        execution.arrays,
+        how.timeout,
+    )
     return replace(outcome, gradients=checked)
-
-
-def forward_output(plan: Plan) -> Buffer:
-    """The one output of an op that has a backward."""
-    return next(buffer for buffer in plan.buffers if buffer.is_output)
 
 
 def _outcome(
@@ -222,9 +221,7 @@ def _references(
     if kernel.reference is not None and results:
         ordered = results if judged.plan.backward else sorted(results, key=lambda each: _rank(judged.spec, each))
         called = [replace(buffer, name=name_of(buffer)) for buffer in ordered]
-        values = evaluate_reference(
-            kernel.reference, named, kernel.folder, called, kernel.origin.place("reference")
-        )  # fmt: skip
+        values = evaluate_reference(kernel.reference, named, kernel.folder, called, kernel.origin.place("reference"))
         found.update({buffer.name: value for buffer, value in zip(ordered, values, strict=True)})
     for buffer in shown:
         file = expect.files.get(name_of(buffer)) or expect.files.get(buffer.name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,9 @@ def execute(
             uploaded = device.upload(buffer.name, contents.pop(buffer.name), buffer.align)
             buffers[buffer.name] = uploaded
             held.callback(device.free, uploaded)
-        times = tuple(device.launch(kernels[launch.entry], launch, buffers, timeout).ms for launch in plan.launches)
+        times = tuple(
+            _launched(plan, launch, kernels[launch.entry], device, buffers, timeout) for launch in plan.launches
+        )
         wanted = [b for b in plan.buffers if b.is_output or (everything and b.role != "scratch")]
         results = {b.name: _like(b, arrays[b.name], device.download(buffers[b.name])) for b in wanted}
     return Execution(
@@ -84,6 +86,19 @@ def execute(
         results,
         tuple(finding for kernel in kernels.values() for finding in kernel.findings),
     )
+
+
+def _launched(
+    plan: Plan, launch: Launch, kernel: Kernel, device: Device, buffers: dict[str, DeviceBuffer], timeout: float
+) -> float:
+    """Milliseconds of one launch; what goes wrong in one of several says in which."""
+    try:
+        return device.launch(kernel, launch, buffers, timeout).ms
+    except TeenyError as error:
+        which, said = f"launch {launch.index}", error.finding.message
+        if len(plan.launches) > 1 and which not in said:
+            error.finding = replace(error.finding, message=f"{which} of {len(plan.launches)}: {said}")
+        raise
 
 
 def load_kernels(plan: Plan, module: Module, device: Device) -> dict[str, Kernel]:

@@ -86,9 +86,7 @@ def check_gradients(
 
     found = []
     for grad, source in pair.sources:
-        probe = probe_of(
-            (source.dtype, pair.output.dtype), *(table.get(name) for name in ("step", "rtol", "atol"))
-        )  # fmt: skip
+        probe = probe_of((source.dtype, pair.output.dtype), *(table.get(name) for name in ("step", "rtol", "atol")))
         numeric = np.empty(source.size, np.float64)
         for at in range(source.size):
             low, high, distance = stepped(arrays[source.name], at, source.dtype, probe.step, source.name)

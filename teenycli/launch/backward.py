@@ -44,9 +44,7 @@ def plan_backward(
     grads = [grad for grad in _gradients(spec, kernel, names) if grad.role == "input" or grad.name in named]
     buffers = (*left, *grads, *scratch)
     consts = dict(kernel.consts)
-    return Plan(
-        kernel.name, dims, module.source.name, entry.name, buffers, launches, consts, scalars, backward=True
-    )  # fmt: skip
+    return Plan(kernel.name, dims, module.source.name, entry.name, buffers, launches, consts, scalars, backward=True)
 
 
 def _role(buffer: Buffer) -> str:

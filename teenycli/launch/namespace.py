@@ -189,15 +189,15 @@ class Namespace:
         return names
 
     def _grad_output_rows(self) -> tuple[int, int]:
-        elems, said = self.views[self.spec.results[0].name].rows[0], self.kernel
+        output, said = self.views[self.spec.results[0].name], self.kernel
         assert isinstance(said, BackwardSpec)
         if said.grad_output_row_stride is None:
-            return elems, elems
+            return output.last, output.last
         stride = self.integer(said.grad_output_row_stride, "grad_output_row_stride")
         if stride < 1:
             message = f"a row stride of {stride:,} elements: it must be positive"
             raise TeenyError("bad-value", message, where=said.origin.place("grad_output_row_stride"))
-        return elems, stride
+        return output.rows[0], stride
 
     def _explain(self, name: str, near: str | None) -> str:
         if name in _FORWARD_ONLY:

@@ -63,9 +63,7 @@ def probe_of(
     coarsest = max(dtypes, key=lambda dtype: float(_finfo(numpy_dtype(dtype)).eps))
     usual = _TOLERANCES[coarsest.name]
     best = float(_finfo(numpy_dtype(coarsest)).eps) ** (1 / 3)
-    return Probe(
-        best if step is None else step, usual[0] if rtol is None else rtol, usual[1] if atol is None else atol
-    )  # fmt: skip
+    return Probe(best if step is None else step, usual[0] if rtol is None else rtol, usual[1] if atol is None else atol)
 
 
 def stepped(values: Array, at: int, dtype: DType, step: float, name: str) -> tuple[Array, Array, float]:

@@ -145,6 +145,16 @@ def test_its_own_consts_and_ptx(teeny: Teeny, tmp_path: Path) -> None:
     assert [launch["block"][0] for launch in done.json["launches"]] == [32, 16]
 
 
+def test_a_fault_in_it_leaves_what_the_forward_gave(teeny: Teeny, tmp_path: Path) -> None:
+    args = [*square()["backward"]["args"][:-3], "i32 N + 1", "i32 N", "f32 scale"]
+    done = run(teeny, tmp_path, changed(square(), args=args))
+    assert (done.code, done.json["error"]["id"]) == (1, "out-of-bounds")
+    assert [(launch["op"], launch["ms"] is None) for launch in done.json["launches"]] == [
+        ("it", False), ("it.backward", True),
+    ]  # fmt: skip
+    assert [one["name"] for one in done.json["compare"]] == ["y"]
+
+
 def test_an_op_without_one(teeny: Teeny, tmp_path: Path) -> None:
     op = {key: value for key, value in square().items() if key != "backward"}
     done = run(teeny, tmp_path, op)

@@ -67,6 +67,13 @@ def test_launches_that_leave_some_of_the_output_out(teeny: Teeny, tmp_path: Path
     assert teeny("run", "cat", "-m", manifest(tmp_path, cat=ignored), *CPU).code == 0
 
 
+def test_a_fault_says_in_which_launch(teeny: Teeny, tmp_path: Path) -> None:
+    args = [*cat()["args"][:-1], "i32 inputs[i].size + (1 if i == 1 else 0)"]
+    done = teeny("run", "cat", "-m", manifest(tmp_path, cat=cat(args=args)), *CPU)
+    assert (done.code, "out-of-bounds" in done.err) == (1, True)
+    assert "launch 1 of 3: " in done.err
+
+
 class TestRows:
     def test_what_comes_back_is_tight(self, teeny: Teeny, tmp_path: Path) -> None:
         path = manifest(tmp_path, twice=twice())
