@@ -95,3 +95,16 @@ def test_the_findings_in_the_readme_are_what_check_prints(teeny: Teeny, tmp_path
     command, *lines = shown_after("With `out` and `x` swapped in the op above, and a `block`\nof 256:")
     assert command == "$ teeny check softmax_triton"
     assert teeny("check", "softmax_triton").out.splitlines() == lines
+
+
+def test_every_method_of_the_trait_has_a_key_a_sample_and_a_test() -> None:
+    ops = tomllib.loads((ROOT / "ops.toml").read_text("utf-8"))["op"]
+    page = (ROOT / "docs" / "runtime-op.md").read_text("utf-8")
+    rows = re.findall(r"^\| (.+?) \| `(\w+)` \| `(\w+)` \| `(\S+)::(\w+)` \|$", page, re.MULTILINE)
+    assert len(rows) == page.count("\n| ") - 2
+    for method, key, sample, file, test in rows:
+        op = ops[sample]
+        within = op["backward"] if "backward" in method and key != "backward" else op
+        assert key in within or f"'{key}'" in repr(within), (method, sample)
+        assert f"def {test}(" in (text := (ROOT / file).read_text("utf-8")) or f"class {test}" in text, test
+    assert len(rows) == 23
