@@ -80,6 +80,9 @@ def _check(manifest: Manifest, name: str, overrides: Overrides) -> Iterator[tupl
     from teenycli.commands.cases import judge, module_of
     from teenycli.launch.cases import cases_of
 
+    if name in manifest.gaps:
+        yield CheckRow(name, {}, manifest.gaps[name]), Exit.FAILED
+        return
     try:
         spec = manifest.op(name)
         module = module_of(spec)
