@@ -25,8 +25,10 @@ from teenycli.ptx.usage import Usage, usage_of
 #: Most members of a struct that are written out.
 _MEMBERS = 32
 _WRITES = frozenset({"store", "atomic"})
-#: Opcodes of accesses that read what they are given the address of.
-_READERS = frozenset({"cp", "prefetch", "prefetchu", "ldmatrix"})
+#: Opcodes of accesses that read what they are given the address of; "cp" where the body has no bulk copies, which
+#: go both ways.
+_READERS = frozenset({"prefetch", "prefetchu", "ldmatrix"})
+_BULK_COPIES = ("cp.async.bulk", "cp.reduce.async")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,13 @@ def parameters_of(module: Module, entry: Function, visible: int) -> tuple[Parame
     parts = parts_of(code)
     signature = signature_of(module, entry, visible) or (Declared(),) * visible
     names = _names(entry.params[:visible], signature)
-    tensor_copies = "tensormap" in module.source.text or ".tensor." in module.source.text
+    text = module.source.text
+    tensor_copies = "tensormap" in text or ".tensor." in text
+    readers = _READERS if any(word in text for word in _BULK_COPIES) else _READERS | {"cp"}
     found = []
     for k, param in enumerate(entry.params[:visible]):
-        reader = _Reader(k, param, names[k], signature[k], usages[k], [part for part in parts if part.param == k])
-        found.append(reader.read(tensor_copies))
+        own = [part for part in parts if part.param == k]
+        found.append(_Reader(k, param, names[k], signature[k], usages[k], own, readers).read(tensor_copies))
     return tuple(found)
 
 
@@ -97,6 +101,7 @@ class _Reader:
     declared: Declared
     usage: Usage
     parts: list[Part]
+    readers: frozenset[str]
 
     def read(self, tensor_copies: bool) -> Parameter:
         if (self.param.dims or self.param.vector > 1) and not self._is_one_value():
@@ -137,7 +142,7 @@ class _Reader:
             return self._as("fixed", "ptr null", "never read")
         kinds = {access.kind for access in self.usage.accesses}
         others = {access.type for access in self.usage.accesses if access.kind == "other"}
-        unknown = self.usage.escaped or bool(others - _READERS) or not kinds
+        unknown = self.usage.escaped or bool(others - self.readers) or not kinds
         reads = bool(kinds & {"load", "atomic"}) or bool(others) or unknown
         writes = bool(kinds & _WRITES) or (unknown and not self.declared.const)
         dtype, elements = self._elements()

@@ -44,7 +44,7 @@ def gaps_of(table: object, origin: Origin, text: str) -> tuple[Finding, ...]:
     found: list[Finding] = []
     marked = _marked_lines(text)
     used: dict[int, int] = {}
-    for path, count in _open_paths(table, ""):
+    for path, owner, count in _open_paths(table, "", ""):
         place = origin.place(path)
         if place.line:
             # A value may run over lines: its markers come in the order of the text.
@@ -53,26 +53,32 @@ def gaps_of(table: object, origin: Origin, text: str) -> tuple[Finding, ...]:
             used[place.line] = nth + count
             if nth < len(lines):
                 place = replace(place, line=lines[nth])
-        bare = re.sub(r"\[\d+\]", "", path)
+        bare = re.sub(r"\[\d+\]", "", path.removeprefix("backward."))
         what, how = next((w, h) for pattern, w, h in _WANTED_OR_ANY if re.fullmatch(pattern, bare))
-        found.append(Finding("gap", f"{path} is left open: {what}", where=place, hint=f"write {how}"))
+        subject = f"{bare.rpartition('.')[2]} of '{owner}'" if owner else bare
+        found.append(Finding("gap", f"{subject} is left open: {what}", where=place, hint=f"write {how}"))
     return tuple(sorted(found, key=lambda finding: finding.where.line if finding.where else 0))
 
 
 _WANTED_OR_ANY = (*_WANTED, (r".*", "a value", "what the key takes; teeny's manifest page lists them"))
 
 
-def _open_paths(value: object, path: str) -> Iterator[tuple[str, int]]:
-    """The keys that are left open, and how many markers each holds (a struct may hold several)."""
+def _open_paths(value: object, path: str, owner: str) -> Iterator[tuple[str, str, int]]:
+    """The keys that are left open, the name of the buffer that each is of, and how many markers it holds (a struct may
+    hold several)."""
     if isinstance(value, dict):
+        name = value.get("name") if path else None
+        owner = name if isinstance(name, str) else owner
         for key, each in value.items():
-            if path or key not in ("ignore", "backward"):
-                yield from _open_paths(each, join(path, quote(key)))
+            if path or key != "ignore":
+                yield from _open_paths(each, join(path, quote(key)), owner)
     elif isinstance(value, list):
         for k, each in enumerate(value):
-            yield from _open_paths(each, f"{path}[{k}]")
-    elif isinstance(value, str) and (value == OPEN or (".args[" in f".{path}" and _ARGUMENT.fullmatch(value))):
-        yield path, len(_WORD.findall(value))
+            yield from _open_paths(each, f"{path}[{k}]", owner)
+    elif isinstance(value, str) and (
+        value == OPEN or (re.match(r"(backward\.)?args\[", path) and _ARGUMENT.fullmatch(value))
+    ):
+        yield path, owner, len(_WORD.findall(value))
 
 
 def _marked_lines(text: str) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -136,6 +137,33 @@ class TestTriton:
         assert "compare  ok" in done.out
 
 
+FOLDERS = [
+    "atomics", "attention", "brain_floats", "casts", "gemm", "layer_norm", "log_softmax", "row_sums.triton-3.2",
+    "row_sums.triton-3.4", "row_sums.triton-3.6", "tile_product.triton-3.2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_every_cache_folder(teeny: Teeny, tmp_path: Path, name: str) -> None:
+    """As Triton leaves it: the kernel's files under its own name, and files that are neither PTX nor notes."""
+    notes = json.loads((CORPUS / "triton" / f"{name}.json").read_text())
+    folder = tmp_path / "LDCEvJS7LnW_oq"
+    folder.mkdir()
+    for ending in (".ptx", ".json"):
+        text = (CORPUS / "triton" / f"{name}{ending}").read_text()
+        (folder / f"{notes['name']}{ending}").write_text(text)
+    (folder / f"__grp__{notes['name']}.json").write_text('{"child_paths": {}}')
+    (folder / f"{notes['name']}.cubin").write_bytes(b"\x7fELF")
+    text, ops = drafted(teeny, folder)
+    (op,) = ops.values()
+    assert list(ops) == [notes["name"]]
+    assert f"num_warps {notes['num_warps']}" in text
+    assert op["block"] == "ptx"
+    assert "shared" not in op  # the notes say it
+    done = teeny("check", "-m", manifest(tmp_path, it=filled(op, "op")))
+    assert done.code == 0, done.out + done.err
+
+
 class TestGaps:
     def test_check_lists_each_with_what_to_write(self, teeny: Teeny, tmp_path: Path) -> None:
         path = tmp_path / "ops.toml"
@@ -148,6 +176,7 @@ class TestGaps:
         keys = [key for _, key in places]
         assert keys == ["consts", "inputs[0].shape[0]", "output.shape[0]", "grid[0]", "reference", "dims.p2", "dims.p3",
                         "dims.p4"]  # fmt: skip
+        assert row["findings"][1]["message"] == "shape of 'p0' is left open: an extent"
         lines = path.read_text().splitlines()
         assert all(OPEN in lines[int(place.rpartition(":")[2]) - 1] for place, _ in places)
 
