@@ -158,7 +158,7 @@ class _Reader:
             return self.declared.element, f"{self.declared.element} in the source"
         found = set().union(*(part.roles.elements for part in self.parts))
         telling = {_dtype(element) for element in found if element[0] != "b" or element == "bf16"}
-        if len(telling) > 1 and {name[1:] for name in telling if name[0] in "iu"} == {name[1:] for name in telling}:
+        if all(name[0] in "iu" for name in telling) and len({name[1:] for name in telling}) == 1 < len(telling):
             telling = {name for name in telling if name[0] == "i"}  # signed and unsigned work on the same integers
         if len(telling) == 1:
             dtype = telling.pop()

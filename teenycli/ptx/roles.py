@@ -25,6 +25,10 @@ _FLOATS = {
 _FLOAT_BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8}
 #: Opcodes whose result depends on whether an integer has a sign.
 _SIGNED = frozenset({"setp", "set", "div", "rem", "cvt", "shr", "min", "max", "abs", "neg"})
+#: Opcodes that take integers for numbers; shifts and logic take the bits of anything.
+_COUNTS = frozenset({
+    "add", "sub", "mul", "mad", "div", "rem", "setp", "min", "max", "abs", "neg", "cvt", "atom", "red", "dp4a", "dp2a",
+})  # fmt: skip
 _MOVES = frozenset({"mov", "selp", "shfl", "cvta"})
 #: Opcodes that leave a value recognisable when their other operands are constants: ``n - 1``, ``4 * n``, ``n / 32``.
 _SCALES = frozenset({
@@ -151,39 +155,43 @@ class _Reader:
 
 
 class _Kinds:
-    """As what the registers of a body are read and written. Registers that moves connect are of one kind."""
+    """As what the registers of a body are read, and as what they are written: through moves, in their direction, since
+    one zero may serve a counter and a float."""
 
     def __init__(self, code: Code) -> None:
-        self._parent: dict[Register, Register] = {}
-        self._types: dict[Register, set[str]] = defaultdict(set)
-        for op in code.ops:
-            if op.call is None and op.opcode in _MOVES and op.operands:
-                ends = [r for operand in op.operands[:3] for r in registers_in(operand) if r.type != "pred"]
-                for other in ends[1:]:
-                    self._join(ends[0], other)
+        self._names: list[str] = ["ptr"]
+        reads: dict[Register, int] = defaultdict(int)
+        writes: dict[Register, int] = defaultdict(int)
         for op in code.ops:
             if op.call is not None:
                 continue
             for operand in op.operands:
                 if isinstance(operand, Mem) and isinstance(operand.base, Reg):
-                    self._types[self._root(operand.base.register)].add("ptr")
+                    reads[operand.base.register] |= 1
             if op.opcode not in ("ld", "ldu", "st", "mov"):
-                for kind, register in _typed(op, results=True):
-                    if op.opcode in ("cvt", "atom", "red") or op.opcode not in _MOVES:
-                        self._types[self._root(register)].add("ptr" if op.opcode == "cvta" else kind)
+                targets = set(registers_in(op.operands[0])) if op.operands else set()
+                kinds = list(_typed(op, results=True))
+                for kind, register in kinds:
+                    if kind in _FLOATS or _counts(op, kinds):
+                        bit = self._bit(kind)
+                        writes[register] |= bit if register in targets else 0
+                        reads[register] |= bit
+        moves = list(_moves(code))
+        self._reads = _closure(reads, ((target, source) for source, target in moves))
+        self._writes = _closure(writes, iter(moves))
 
-    def _join(self, one: Register, other: Register) -> None:
-        root, branch = self._root(one), self._root(other)
-        if root is not branch:
-            self._parent[branch] = root
+    def _bit(self, kind: str) -> int:
+        if kind not in self._names:
+            self._names.append(kind)
+        return 1 << self._names.index(kind)
 
-    def _root(self, register: Register) -> Register:
-        root = register
-        while (parent := self._parent.get(root)) is not None:
-            root = parent
-        while register is not root:  # so that long chains are walked once
-            self._parent[register], register = root, self._parent[register]
-        return root
+    def _of(self, op: Op, registers: list[Register]) -> set[str]:
+        """What is known of the registers that a memory access moves."""
+        bits = 0
+        for register in registers:
+            bits |= self._writes.get(register, 0) if op.opcode != "ld" else 0
+            bits |= self._reads.get(register, 0) if op.opcode != "st" else 0
+        return {name for k, name in enumerate(self._names) if bits >> k & 1}
 
     def element(self, op: Op, moved: list[Register]) -> str:
         """The element type of a memory access: that of the registers moved, else as the access says."""
@@ -191,17 +199,32 @@ class _Kinds:
         bits = type_width(declared) or 8
         if declared in _FLOATS:
             return _FLOATS[declared]
-        kinds = set().union(*(self._types[self._root(register)] for register in moved))
+        kinds = self._of(op, moved)
         floats = {_FLOATS[kind] for kind in kinds if kind in _FLOATS}
         fitting = sorted(kind for kind in floats if _FLOAT_BITS[kind] <= bits)
         if fitting:
-            # A packed element is unpacked by a move, and then converted: the narrow one is what memory holds.
-            return min(fitting, key=lambda kind: _FLOAT_BITS[kind])
+            return max(fitting, key=lambda kind: _FLOAT_BITS[kind])  # a narrow one is packed, if none has its width
         if "ptr" in kinds and bits == 64:
             return "ptr"
         if any(kind[0] == "s" for kind in kinds) or declared[0] == "s":
             return f"s{bits}"
         return f"u{bits}" if declared[0] == "u" or any(kind[0] == "u" for kind in kinds) else f"b{bits}"
+
+
+def _counts(op: Op, kinds: list[tuple[str, Register]]) -> bool:
+    """Whether the integers of ``op`` are numbers to it; a conversion between widths only moves bits."""
+    if op.opcode == "cvt":
+        return any(kind in _FLOATS for kind, _ in kinds)
+    return op.opcode in _COUNTS
+
+
+def _moves(code: Code) -> Iterator[tuple[Register, Register]]:
+    """(source, target) of instructions that pass bits on."""
+    for op in code.ops:
+        if op.call is None and op.opcode in _MOVES and op.operands:
+            for target in registers_in(op.operands[0]):
+                for operand in op.operands[1:3]:
+                    yield from ((r, target) for r in registers_in(operand) if r.type != "pred")
 
 
 def _typed(op: Op, results: bool) -> Iterator[tuple[str, Register]]:

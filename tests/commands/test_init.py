@@ -277,3 +277,10 @@ def test_buffers_and_what_is_no_extent(teeny: Teeny) -> None:
     assert op["inputs"] == [{"name": "p2", "shape": [OPEN]}, {"name": "p3", "shape": [OPEN]}]
     assert op["output"] == {"name": "p3", "inout": "p3"}
     assert (op["scalars"], op["dims"]) == ({"p1": OPEN}, {"p0": OPEN})
+
+
+def test_a_buffer_of_two_element_types_is_left_open(teeny: Teeny) -> None:
+    """Triton takes the maximum of floats by atomics on integers."""
+    text, ops = drafted(teeny, CORPUS / "triton" / "atomics.ptx")
+    assert ops["atomics"]["inputs"][1] == {"name": "p1", "shape": [OPEN], "dtype": OPEN, "init": "zeros"}
+    assert "as f32, s32: the dtype is open" in text

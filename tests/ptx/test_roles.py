@@ -75,3 +75,11 @@ def test_members_of_a_struct_are_told_apart() -> None:
 def test_moves_in_a_circle_end() -> None:
     body = "ld.param.u64 %rd1,[p]; ld.global.b32 %r1,[%rd1]; mov.b32 %r2,%r1; mov.b32 %r1,%r2; mov.b32 %r1,%r1;"
     assert parts(body, ".param .u64 p")[0, 0].roles.elements == {"b32"}
+
+
+def test_a_constant_joins_nothing() -> None:
+    body = (
+        "ld.param.u64 %rd1,[p]; mov.b32 %r5,0; mov.b32 %r1,%r5; @%p1 ld.global.b32 %r1,[%rd1]; mov.b32 %r2,%r5;\n"
+        "add.s32 %r2,%r2,1;"
+    )
+    assert parts(body, ".param .u64 p")[0, 0].roles.elements == {"b32"}
