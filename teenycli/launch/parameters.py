@@ -18,7 +18,7 @@ from teenycli.manifest.rules import is_name
 from teenycli.manifest.spec import RESERVED
 from teenycli.ptx import code_of
 from teenycli.ptx.model import Function, Module, Variable
-from teenycli.ptx.roles import Part, parts_of
+from teenycli.ptx.roles import Part, Roles, parts_of
 from teenycli.ptx.signature import Declared, signature_of
 from teenycli.ptx.usage import Usage, usage_of
 
@@ -241,7 +241,7 @@ def _access(kinds: set[str], unknown: bool) -> str:
     return " and ".join(dict.fromkeys(words))
 
 
-def _what(roles: Sequence[object], usage: Usage) -> str:
+def _what(roles: Sequence[Roles], usage: Usage) -> str:
     """What the body does with a scalar, in words."""
 
     def any_of(name: str) -> bool:
