@@ -16,7 +16,7 @@ from teenycli.errors import Finding, TeenyError, clipped, did_you_mean
 from teenycli.exits import Exit
 
 #: Commands in the order in which the help lists them.
-COMMANDS = ("entries", "check", "run", "explain", "isa")
+COMMANDS = ("entries", "init", "check", "run", "explain", "isa")
 
 
 class Commands(click.Group):

@@ -128,6 +128,9 @@ def _check(
     from teenycli.commands.cases import judge, judge_backward, module_of
     from teenycli.launch.cases import cases_of
 
+    if name in manifest.gaps:
+        yield CheckRow(name, {}, manifest.gaps[name]), Exit.FAILED
+        return
     try:
         spec = manifest.op(name)
         cases, module = cases_of(spec, overrides), module_of(spec)

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from teenycli.errors import Place, TeenyError, did_you_mean
+from teenycli.errors import Finding, Place, TeenyError, did_you_mean
+from teenycli.exits import Exit
 from teenycli.manifest.decode import decode_op
+from teenycli.manifest.gaps import gaps_of
 from teenycli.manifest.spec import KernelSpec, OpSpec, Origin, join, quote
 from teenycli.manifest.toml import key_lines, read_toml
 
@@ -22,13 +24,15 @@ MANIFEST = "ops.toml"
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """A manifest read. ``errors`` holds what is wrong with each op that could not be decoded, by its name.
-    ``pipelines`` has the places of the ``[pipeline.NAME]`` tables, which are not read yet, by their names."""
+    ``gaps`` holds what an op leaves open, which is an error of the op too. ``pipelines`` has the places of the
+    ``[pipeline.NAME]`` tables, which are not read yet, by their names."""
 
     path: Path
     folder: Path
     ops: Mapping[str, OpSpec]
     errors: Mapping[str, TeenyError]
     pipelines: Mapping[str, Place] = field(default_factory=dict)
+    gaps: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
 
     def op(self, name: str) -> OpSpec:
         """The op called ``name``. Raises what is wrong with it, or TeenyError ``unknown-op``."""
@@ -84,14 +88,26 @@ def load_manifest(path: Path) -> Manifest:
             raise TeenyError("wrong-type", message, where=whole.place(key))
     ops: dict[str, OpSpec] = {}
     errors: dict[str, TeenyError] = {}
+    gaps: dict[str, tuple[Finding, ...]] = {}
     for name, table in root.get("op", {}).items():
         origin = Origin(str(path), join("op", quote(name)), whole.lines)
+        found = gaps_of(table, origin, text)
+        if found:
+            gaps[name], errors[name] = found, _left_open(name, found)
+            continue
         try:
             ops[name] = decode_op(name, table, path.parent, origin)
         except TeenyError as error:
             errors[name] = error
     pipelines = {name: whole.place(join("pipeline", quote(name))) for name in root.get("pipeline", {})}
-    return Manifest(path, path.parent, ops, errors, pipelines)
+    return Manifest(path, path.parent, ops, errors, pipelines, gaps)
+
+
+def _left_open(name: str, gaps: tuple[Finding, ...]) -> TeenyError:
+    first, count = gaps[0], len(gaps)
+    message = first.message if count == 1 else f"{count} values of the op are left open; {first.message}"
+    hint = first.hint if count == 1 else f"'teeny check {name}' lists them"
+    return TeenyError("gap", message, where=first.where, hint=hint, exit=Exit.FAILED)
 
 
 def _unknown_table(key: str, value: object, whole: Origin) -> TeenyError:
@@ -107,7 +123,12 @@ def ptx_file(spec: KernelSpec) -> Path:
 
     Raises TeenyError ``not-a-file`` when a folder holds none or several. A missing file is left to the reader.
     """
-    path = spec.ptx_path
+    return ptx_in(spec.ptx_path, spec.origin.place("ptx"))
+
+
+def ptx_in(path: Path, where: Place) -> Path:
+    """``path``, or the only .ptx file in it when that is a folder. Raises TeenyError ``not-a-file``, placed at
+    ``where``."""
     try:
         if not path.is_dir():
             return path
@@ -117,5 +138,4 @@ def ptx_file(spec: KernelSpec) -> Path:
     if len(files) == 1:
         return files[0]
     found = f"{len(files)} .ptx files: {', '.join(file.name for file in files[:8])}" if files else "no .ptx file"
-    raise TeenyError("not-a-file", f"the folder {path} holds {found}", where=spec.origin.place("ptx"),
-                     hint="name the file")  # fmt: skip
+    raise TeenyError("not-a-file", f"the folder {path} holds {found}", where=where, hint="name the file")

@@ -79,29 +79,48 @@ class _Facts:
 
 def usage_of(code: Code) -> tuple[Usage, ...]:
     """The usage of each parameter of ``code``'s function, in order."""
-    flow = _Flow(code)
-    flow.propagate()
-    for op in code.ops:
-        flow.observe(op)
-    return tuple(
-        Usage(
-            tuple(sorted(f.loads)), f.pointer, f.address or f.pointer, f.as_float, f.as_integer, f.escaped,
-            tuple(sorted(f.accesses)),
-        )
-        for f in flow.facts
-    )  # fmt: skip
+    return tuple(Flow(code).usages())
 
 
-class _Flow:
+class Flow:
     """Which parameters' values each register may hold: exactly (``values``), or as a part (``derived``). Sets of
-    parameters are integers, a bit each."""
+    parameters are integers, a bit each.
 
-    def __init__(self, code: Code) -> None:
+    With ``parts`` the unit is not the parameter but each of its offsets that is loaded, as members of a struct are;
+    ``sources`` has the (parameter, offset) of each unit in the order of the bits.
+    """
+
+    def __init__(self, code: Code, parts: bool = False) -> None:
         self.code = code
         self.params = {id(param): index for index, param in enumerate(code.function.params)}
-        self.facts = [_Facts(set(), set()) for _ in code.function.params]
+        self.parts = parts
+        self.sources = [] if parts else [(index, 0) for index in range(len(code.function.params))]
+        self._numbers = {source: number for number, source in enumerate(self.sources)}
+        self.facts = [_Facts(set(), set()) for _ in self.sources]
         self.values: dict[Register, int] = defaultdict(int)
         self.derived: dict[Register, int] = defaultdict(int)
+        self.propagate()
+
+    def usages(self) -> list[Usage]:
+        """What the body does with each unit."""
+        for op in self.code.ops:
+            self.observe(op)
+        return [
+            Usage(
+                tuple(sorted(f.loads)), f.pointer, f.address or f.pointer, f.as_float, f.as_integer, f.escaped,
+                tuple(sorted(f.accesses)),
+            )
+            for f in self.facts
+        ]  # fmt: skip
+
+    def _unit(self, param: int, offset: int) -> int:
+        """The number of the unit at ``offset`` of a parameter."""
+        source = (param, offset if self.parts else 0)
+        if source not in self._numbers:
+            self._numbers[source] = len(self.sources)
+            self.sources.append(source)
+            self.facts.append(_Facts(set(), set()))
+        return self._numbers[source]
 
     def propagate(self) -> None:
         """To a fixed point, from the registers that parameters are loaded into on."""
@@ -134,13 +153,13 @@ class _Flow:
         """(target, what flows into it, whether unchanged); a parameter's index where it is loaded."""
         if not op.operands or op.call is not None:
             return
-        targets = list(registers_in(op.operands[0]))
         if op.opcode == "ld":
-            param = self._param_of(op)
-            if param is not None:
-                for target in targets:
-                    yield target, param, True
+            lanes = op.operands[0].items if isinstance(op.operands[0], Vec) else op.operands[:1]
+            for lane, (unit, _) in zip(lanes, self._param_loads(op), strict=False):
+                for target in registers_in(lane):
+                    yield target, unit, True
             return
+        targets = list(registers_in(op.operands[0]))
         if op.opcode not in _OPAQUE:
             for source in (r for operand in op.operands[1:] for r in registers_in(operand) if r.type != "pred"):
                 for target in targets:
@@ -161,19 +180,22 @@ class _Flow:
                 self._escape(argument)
             return
         if op.opcode == "ld":
-            self._observe_load(op)
+            for unit, load in self._param_loads(op):
+                self.facts[unit].loads.add(load)
         places = op.form.place(op.mods, len(op.operands)) or ()
         for place, operand in zip(places, op.operands, strict=False):
             self._observe_operand(op, op.form.operands[place], operand)
 
-    def _observe_load(self, op: Op) -> None:
+    def _param_loads(self, op: Op) -> Iterator[tuple[int, Load]]:
+        """What an ``ld.param`` loads, lane by lane: the unit and the load. Nothing for another ``ld``."""
         param, mem = self._param_of(op), op.operands[1]
         if param is None or not isinstance(mem, Mem):
             return
         size = (type_width(op.mods["type"]) or 8) // 8
         count = {"v2": 2, "v4": 4, "v8": 8}.get(op.mods.get("vec", ""), 1)
         for lane in range(count):
-            self.facts[param].loads.add(Load(mem.offset + lane * size, size, op.mods["type"]))
+            offset = mem.offset + lane * size
+            yield self._unit(param, offset), Load(offset, size, op.mods["type"])
 
     def _observe_operand(self, op: Op, spec: OperandSpec, operand: Operand | None) -> None:
         if isinstance(operand, Mem):
@@ -199,9 +221,7 @@ class _Flow:
     def _observe_address(self, op: Op, mem: Mem) -> None:
         if not isinstance(mem.base, Reg):
             if isinstance(mem.base, Variable) and op.opcode != "ld":
-                index = self.params.get(id(mem.base))
-                if index is not None:
-                    self.facts[index].escaped = True
+                self._escape_whole(mem.base)
             return
         register = mem.base.register
         for facts in self._facts(self.values[register]):
@@ -216,12 +236,17 @@ class _Flow:
 
     def _escape(self, operand: Operand | None) -> None:
         if isinstance(operand, Symbol) and isinstance(operand.target, Variable):
-            index = self.params.get(id(operand.target))
-            if index is not None:
-                self.facts[index].escaped = True
+            self._escape_whole(operand.target)
         for register in registers_in(operand):
             for facts in self._facts(self.values[register] | self.derived[register]):
                 facts.escaped = True
+
+    def _escape_whole(self, variable: Variable) -> None:
+        """The address of ``variable`` is taken; if it is a parameter, all of it has escaped."""
+        index = self.params.get(id(variable))
+        for number, (param, _) in enumerate(self.sources):
+            if param == index:
+                self.facts[number].escaped = True
 
     def _facts(self, params: int) -> Iterator[_Facts]:
         while params:

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import pytest
+
+from teenycli.ptx.roles import Part, Roles, parts_of
+from tests.ptx.text import code
+
+pytestmark = pytest.mark.unit
+
+
+def parts(body: str, params: str) -> dict[tuple[int, int], Part]:
+    return {(part.param, part.offset): part for part in parts_of(code(body, params))}
+
+
+def roles(body: str, params: str = ".param .u32 n") -> Roles:
+    return parts(f"ld.param.u32 %r1,[n]; {body}", params)[0, 0].roles
+
+
+def test_a_bound_is_what_is_compared_after_arithmetic_with_constants_too() -> None:
+    assert roles("setp.ge.s32 %p1,%r2,%r1; @%p1 bra done; done:").bound
+    assert roles("add.s32 %r3,%r1,-1; setp.ge.s32 %p1,%r2,%r3; @%p1 bra done; done:").bound
+    assert not roles("add.s32 %r3,%r1,%r4; setp.ge.s32 %p1,%r2,%r3;").bound
+
+
+def test_a_loop_goes_on_by_a_branch_backwards() -> None:
+    assert roles("top: add.s32 %r2,%r2,1; setp.lt.s32 %p1,%r2,%r1; @%p1 bra top;").loop
+    assert roles("top: setp.lt.s32 %p1,%r2,%r1; and.pred %p3,%p1,%p2; @%p3 bra top;").loop
+    assert not roles("setp.lt.s32 %p1,%r2,%r1; @%p1 bra done; done:").loop
+
+
+def test_divisors_and_factors() -> None:
+    found = roles("div.s32 %r2,%r3,%r1; mul.lo.s32 %r4,%r2,%r1;")
+    assert (found.divisor, found.factor) == (True, True)
+    found = roles("div.s32 %r2,%r1,%r3; mul.lo.s32 %r4,%r1,4;")
+    assert (found.divisor, found.factor) == (False, False)
+
+
+def test_integers_have_a_type_only_where_the_sign_counts() -> None:
+    assert roles("add.s32 %r2,%r1,%r3;").types == set()
+    assert roles("shr.u32 %r2,%r1,3;").types == {"u32"}
+    assert roles("add.f32 %f1,%r1,%f2;", ".param .b32 n").types == {"f32"}
+
+
+@pytest.mark.parametrize(
+    ("body", "element"),
+    [
+        ("ld.global.f32 %f1,[%rd1];", "f32"),
+        ("ld.global.b32 %r1,[%rd1]; add.f32 %r2,%r1,%r3;", "f32"),
+        ("ld.global.b32 %r1,[%rd1]; mov.b32 {%h1,%h2},%r1; cvt.f32.f16 %f1,%h1;", "f16"),
+        ("ld.global.v2.b32 {%r1,%r2},[%rd1]; mul.f16x2 %r3,%r1,%r2;", "f16"),
+        ("mul.f32 %r2,%r3,%r4; mov.b32 %r1,%r2; st.global.b32 [%rd1],%r1;", "f32"),
+        ("ld.global.u32 %r1,[%rd1]; add.s32 %r2,%r1,1;", "s32"),
+        ("ld.global.u32 %r1,[%rd1];", "u32"),
+        ("ld.global.b16 %h1,[%rd1]; st.global.b16 [%rd2],%h1;", "b16"),
+        ("ld.global.u64 %rd3,[%rd1]; ld.global.f32 %f1,[%rd3];", "ptr"),
+        ("atom.global.add.f64 %fd1,[%rd1],%fd2;", "f64"),
+    ],
+)
+def test_elements_are_what_their_registers_are_used_as(body: str, element: str) -> None:
+    found = parts(f"ld.param.u64 %rd1,[p]; {body}", ".param .u64 p")
+    assert found[0, 0].roles.elements == {element}
+
+
+def test_members_of_a_struct_are_told_apart() -> None:
+    found = parts(
+        "ld.param.u64 %rd1,[s]; ld.param.v2.b32 {%r1,%r2},[s+8]; st.global.f32 [%rd1],%f1;\n"
+        "mul.f32 %r3,%r1,%r1; setp.lt.s32 %p1,%r4,%r2;",
+        ".param .align 8 .b8 s[16]",
+    )
+    assert list(found) == [(0, 0), (0, 8), (0, 12)]
+    assert [part.usage.pointer for part in found.values()] == [True, False, False]
+    assert [part.roles.types for part in found.values()] == [set(), {"f32"}, {"s32"}]
+
+
+def test_moves_in_a_circle_end() -> None:
+    body = "ld.param.u64 %rd1,[p]; ld.global.b32 %r1,[%rd1]; mov.b32 %r2,%r1; mov.b32 %r1,%r2; mov.b32 %r1,%r1;"
+    assert parts(body, ".param .u64 p")[0, 0].roles.elements == {"b32"}
+
+
+def test_a_constant_joins_nothing() -> None:
+    body = (
+        "ld.param.u64 %rd1,[p]; mov.b32 %r5,0; mov.b32 %r1,%r5; @%p1 ld.global.b32 %r1,[%rd1]; mov.b32 %r2,%r5;\n"
+        "add.s32 %r2,%r2,1;"
+    )
+    assert parts(body, ".param .u64 p")[0, 0].roles.elements == {"b32"}
