@@ -65,13 +65,14 @@ def test_every_file_of_the_corpus(teeny: Teeny, tmp_path: Path, monkeypatch: pyt
     (tmp_path / "draft.toml").write_text(text)
     check_gaps(tmp_path / "draft.toml", text)
     for name, op in ops.items():
-        if "tensormaps" in op:
-            continue
         table = text.partition(f"[op.{name}]")[2].partition("\n[op.")[0]
         ready = filled(sized(op, table), "op")
         ready["ptx"] = str(ROOT / file)
         for buffer in ready.get("inputs", []):
             buffer.setdefault("shape", ["N"])
+        if "tensormaps" in ready:
+            ready["inputs"] = [*ready.get("inputs", []), {"name": "tensor", "shape": ["N"]}]
+            ready["tensormaps"] = {key: {"of": "tensor", "box": [32]} for key in ready["tensormaps"]}
         done = teeny("check", "-m", manifest(tmp_path, **{name: ready}))
         assert done.code == 0, done.out + done.err
 
