@@ -6,7 +6,8 @@ May import click and the rooms below.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import click
 
@@ -94,10 +95,20 @@ def request_of(ctx: click.Context, options: Options) -> Request:
         cases,
         overrides,
         adhoc,
-        inputs,
+        {name: _from_here(text) for name, text in inputs.items()},
         _pairs("--save", options.saves),
         _pairs("--expect", options.expects),
     )
+
+
+def _from_here(init: str) -> str:
+    """An initialiser of the command line, whose file lies where the user is and not beside the manifest."""
+    if "." not in init:
+        return init  # and numpy stays out
+    from teenycli.tensors.files import parse_file
+
+    file = parse_file(init.strip())
+    return init if file is None else f"@{replace(file, path=str(Path.cwd() / file.path))}"
 
 
 def _spelled(ctx: click.Context, name: str) -> str:

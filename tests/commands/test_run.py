@@ -186,6 +186,15 @@ class TestAdhoc:
         assert "vector_add.ptx" in done.err
 
 
+def test_a_file_for_an_input_lies_in_the_working_folder(teeny: Teeny, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    path = manifest(tmp_path / "there", vector_add_cuda=samples()["vector_add_cuda"])
+    np.save(tmp_path / "ones.npy", np.ones(4, np.float32))
+    run = ("run", "vector_add_cuda", "-m", path, "--dim", "N=4", "--device", "cpu", "--json")
+    (out,) = teeny(*run, "--input", "x=@ones.npy", "--input", "y=ones.npy").json["outputs"]
+    assert (out["min"], out["max"]) == (2, 2)
+
+
 class TestBadInput:
     @pytest.mark.parametrize(
         ("change", "options", "code", "word"),
