@@ -19,6 +19,7 @@ KNOWN: dict[str, str] = {
     "tests/corpus/nvcc/debug_info.ptx#0.6_drop_line": "what a section of debugging information means",
     "tests/corpus/nvcc/debug_info.ptx#0.7_double_line": "what a section of debugging information means",
     "tests/corpus/nvcc/fragments_of_c.ptx#0.7_double_line": "prototypes of one function that differ",
+    "ptx/triton/gelu_backward.ptx#0.3_misspell": "`%r07` for a register of `%r<9>`",
 }
 
 
