@@ -29,8 +29,8 @@ from teenycli.devices.cpu.layout import (
     offset,
 )
 from teenycli.devices.cpu.lower import Lowering
+from teenycli.devices.cpu.ops.access import plan_block
 from teenycli.devices.cpu.ops.calls import hand_over, transfer
-from teenycli.devices.cpu.ops.memory import plan_block
 from teenycli.devices.cpu.ops.sync import arrive, population
 from teenycli.devices.cpu.ops.warp import check_members
 from teenycli.devices.cpu.program import Block, Handover, Step, Transfer

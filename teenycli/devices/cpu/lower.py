@@ -33,7 +33,7 @@ from teenycli.ptx.code import Mem, Operand, Reg, Special, Symbol, Vec
 from teenycli.ptx.model import Float, Int, Variable
 
 if TYPE_CHECKING:
-    from teenycli.devices.cpu.ops.memory import Group
+    from teenycli.devices.cpu.ops.access import Group
 
 #: LLVM type that holds a PTX register of a type.
 _STORED = {"pred": "i1", "f32": "float", "f64": "double", "f16": "i16", "bf16": "i16", "f16x2": "i32", "b128": "i128"}

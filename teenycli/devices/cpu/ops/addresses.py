@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teenycli.devices.cpu.layout import FIRST_VARIABLE, ID_SHIFT, LOCAL_ID, OFFSET_MASK, PARAM_ID, RANK_SHIFT, SHARED_ID
 from teenycli.devices.cpu.lower import Lowering
-from teenycli.devices.cpu.ops.memory import space_of
+from teenycli.devices.cpu.ops.access import space_of
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import lowers
 from teenycli.devices.cpu.specials import special

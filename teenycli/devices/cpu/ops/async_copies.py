@@ -14,9 +14,10 @@ from __future__ import annotations
 from teenycli.devices.cpu.gather import require_locate
 from teenycli.devices.cpu.layout import FaultKind
 from teenycli.devices.cpu.lower import Lowering
+from teenycli.devices.cpu.ops.access import Access, address_of, displaced, fold_base, wraps
 from teenycli.devices.cpu.ops.atomics import atomic
 from teenycli.devices.cpu.ops.lanes import each_lane
-from teenycli.devices.cpu.ops.memory import Access, address_of, displaced, fold_base, load, store, wraps
+from teenycli.devices.cpu.ops.memory import load, store
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import Mods, lowers
 from teenycli.devices.cpu.value import Value, Writer, integer

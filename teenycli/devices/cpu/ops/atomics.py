@@ -10,8 +10,8 @@ from teenycli.devices.cpu.gather import require_hosts
 from teenycli.devices.cpu.layout import ID_SHIFT, SHARED_ID
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.native import each_lane
+from teenycli.devices.cpu.ops.access import access_of, address_of, addresses
 from teenycli.devices.cpu.ops.integers import by_halves, extreme
-from teenycli.devices.cpu.ops.memory import access_of, address_of, addresses
 from teenycli.devices.cpu.ops.parts import join_parts, part_bits, take_part
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import Mods, lowers

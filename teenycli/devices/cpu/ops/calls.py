@@ -8,8 +8,9 @@ from dataclasses import replace
 from teenycli.devices.cpu import native
 from teenycli.devices.cpu.layout import Context, FaultKind, offset
 from teenycli.devices.cpu.lower import Lowering, stored_type
+from teenycli.devices.cpu.ops.access import Access
 from teenycli.devices.cpu.ops.lanes import each_lane
-from teenycli.devices.cpu.ops.memory import Access, load, store
+from teenycli.devices.cpu.ops.memory import load, store
 from teenycli.devices.cpu.program import (
     SERVICES,
     STACK_BYTES,

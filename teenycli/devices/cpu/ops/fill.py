@@ -5,8 +5,8 @@ from __future__ import annotations
 from teenycli.devices.cpu.gather import require_locate
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.native import COLD, each_lane
+from teenycli.devices.cpu.ops.access import space_of
 from teenycli.devices.cpu.ops.async_copies import access_at, full_address
-from teenycli.devices.cpu.ops.memory import space_of
 from teenycli.devices.cpu.ops.parts import part_bits, take_part
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import lowers
