@@ -1,6 +1,6 @@
 """Errors of the approximate functions over the whole range, against float64 and the bounds that the PTX ISA gives.
 
-Every 4097th float32 by default; ``TEENY_ACCURACY_STEP=1`` takes all of them (half an hour and more). With ``-s``
+Every 4097th float32 by default; ``TEENY_ACCURACY_STEP=1`` takes all of them (some 40 minutes). With ``-s``
 the figures of ``docs/cpu-accuracy.md`` are printed. Halves are few: all of them, always.
 """
 
