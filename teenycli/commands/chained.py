@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from teenycli.arch import parse_target
 from teenycli.commands.cases import Chain, Judged, judge_chain
 from teenycli.commands.request import Options, Request
 from teenycli.commands.running import Expectation, How, Outcome, name_of, run_case
@@ -66,10 +67,11 @@ class ChainSession(Session):
 
     def _laid_out(self, judged: list[Judged], device: Device) -> list[Judged]:
         sms = [device.layout_sm(one.module) for one in judged]
-        again = judge_chain(self.chain, self.request.overrides, self.inits, sms)
-        found = [replace(one, plan=other.plan) for one, other in zip(judged, again, strict=True)]
-        self.residents = Residents(self.pipeline, [one.plan for one in found], device)
-        return found
+        if sms != [parse_target(one.module.target).sm for one in judged]:
+            again = judge_chain(self.chain, self.request.overrides, self.inits, sms)
+            judged = [replace(one, plan=other.plan) for one, other in zip(judged, again, strict=True)]
+        self.residents = Residents(self.pipeline, [one.plan for one in judged], device)
+        return judged
 
     def _spelled(self, plan: Plan, name: str) -> tuple[str, ...]:
         qualified = f"{plan.op}.{name}"

@@ -156,7 +156,10 @@ def plan_pipeline(
         dims = _dims(pipeline, index, sources, asked[index])
         given = Overrides({name: n for name, n in dims.items() if overrides.dims.get(name) == n}, overrides.scalars)
         sm = sms[index] if sms else None
-        tight = plan_case(step.spec, dims, module, given, sm)
+        try:
+            tight = plan_case(step.spec, dims, module, given, sm)
+        except TeenyError as error:
+            raise _explained(error, step, _read_off(step.spec, sources)) from None
         rows = {name: each.rows[1:] for name, each in sources.items() if _has_rows_of(tight.buffer(name), each)}
         plan = plan_case(step.spec, dims, module, given, sm, rows) if rows else tight
         # An op that launches the same whatever the stride is was not told of it.
@@ -246,6 +249,14 @@ def _read_off(spec: OpSpec, sources: Mapping[str, Buffer]) -> Dims:
             if expression.text in known:
                 found.setdefault(expression.text, extent)
     return found
+
+
+def _explained(error: TeenyError, step: Step, wired: Dims) -> TeenyError:
+    """The error, with a note of the dims that nobody wrote."""
+    if error.finding.id == "bad-dim" and wired:
+        dims = ", ".join(f"{name} = {value}" for name, value in wired.items())
+        error.finding = replace(error.finding, note=f"read off what '{step.name}' is given: {dims}")
+    return error
 
 
 def _misfits(

@@ -224,11 +224,12 @@ def _outputs(run: RunRow) -> Iterator[Item]:
     summaries = {output.name: output for output in run.outputs}
     comparisons = {one.name: one.comparison for one in run.compared}
     for name in dict.fromkeys([*summaries, *comparisons]):
-        comparison = comparisons.get(name)
-        if run.brief and (comparison is None or comparison.ok):
+        summary, comparison = summaries.get(name), comparisons.get(name)
+        is_well = (comparison is None or comparison.ok) and not (summary is not None and summary.unwritten)
+        if run.brief and is_well:
             continue
         yield ""
-        yield Fields(list(_output(name, summaries.get(name), comparison)))
+        yield Fields(list(_output(name, summary, comparison)))
 
 
 def _output(name: str, summary: Summary | None, comparison: Comparison | None) -> Iterator[tuple[str, Cell]]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.commands.ops import twice
-from tests.commands.teeny import Done, Teeny, manifest, samples
+from tests.commands.teeny import ROOT, Done, Teeny, manifest, samples
 
 pytestmark = pytest.mark.device
 CPU = ("--device", "cpu")
@@ -277,3 +277,30 @@ def test_a_tensor_map_of_another_shape_is_no_error_of_the_map(teeny: Teeny, tmp_
     ops = {name: SAMPLES[name] for name in ("conv_bn_silu_triton", "scale_tma_cuda")}
     path = write(tmp_path, f"ops = {list(ops)}", **ops)
     assert ids(teeny("check", "head", "-m", path, "--json")) == ["wire-shape"]
+
+
+def test_a_dim_that_was_read_off_and_is_wrong_says_so(teeny: Teeny, tmp_path: Path) -> None:
+    path = write(tmp_path, 'ops = ["softmax", "sum"]', sum={**OPS["sum"], "dims": {"COLS": {"multiple_of": 16}}})
+    done = teeny("check", "head", "-m", path, "--dim", "softmax.COLS=10", "--json")
+    error = done.json["ops"][0]["error"]
+    assert (done.code, error["id"]) == (2, "bad-dim")
+    assert error["note"].startswith("read off what 'sum' is given: ROWS = ")
+
+
+def test_an_output_in_the_middle_that_is_not_covered_is_shown(teeny: Teeny, tmp_path: Path) -> None:
+    add = {key: value for key, value in OPS["add"].items() if key != "reference"}
+    path = write(tmp_path, add={**add, "grid": ["cdiv(N, BLOCK) - 1"]})
+    done = teeny("run", "add", "gelu", "-m", path, "--dim", "N=300", *CPU)
+    assert (done.code, "output-not-covered" in done.err) == (1, True)
+    assert "44 elements with the bytes 0xFF" in done.out
+
+
+def test_the_gallery_has_one(teeny: Teeny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert teeny("check", "head").code == 0
+    done = teeny("run", "head", "--json", *CPU)
+    assert done.code == 0, done.err
+    assert [one["op"] for one in done.json["ops"]] == [
+        "conv_bn_silu_cuda", "gelu_triton", "linear_cuda", "softmax_cuda", "linear_no_bias_cuda",
+    ]  # fmt: skip
+    assert all(one["ok"] for one in done.json["ops"])
