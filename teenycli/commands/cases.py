@@ -117,11 +117,13 @@ def open_chain(manifest: Manifest, names: Sequence[str]) -> Chain | None:
 
 
 def _op_of(manifest: Manifest, spec: PipelineSpec, index: int) -> OpSpec:
+    name = spec.ops[index]
     try:
-        return manifest.op(spec.ops[index])
+        return manifest.op(name)
     except TeenyError as error:
         if error.finding.id == "unknown-op" and spec.name:
-            error.finding = replace(error.finding, where=spec.origin.place(f"ops[{index}]"))
+            hint = f"'{name}' is a pipeline: write its ops" if name in manifest.pipelines else error.finding.hint
+            error.finding = replace(error.finding, where=spec.origin.place(f"ops[{index}]"), hint=hint)
         raise
 
 

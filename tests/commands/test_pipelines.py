@@ -304,3 +304,38 @@ def test_the_gallery_has_one(teeny: Teeny, monkeypatch: pytest.MonkeyPatch) -> N
         "conv_bn_silu_cuda", "gelu_triton", "linear_cuda", "softmax_cuda", "linear_no_bias_cuda",
     ]  # fmt: skip
     assert all(one["ok"] for one in done.json["ops"])
+
+
+def test_a_pipeline_of_one_op_and_one_of_pipelines(teeny: Teeny, tmp_path: Path) -> None:
+    path = write(tmp_path, 'ops = ["gelu"]\n[pipeline.nested]\nops = ["gelu", "head"]')
+    done = teeny("run", "head", "-m", path, "--json", *CPU)
+    assert (done.code, [one["op"] for one in done.json["ops"]]) == (0, ["gelu"])
+    done = teeny("run", "nested", "-m", path, *CPU)
+    assert (done.code, "'head' is a pipeline: write its ops" in done.err) == (2, True)
+
+
+def test_a_pipeline_called_like_an_op(teeny: Teeny, tmp_path: Path) -> None:
+    path = manifest(tmp_path, **OPS)
+    path.write_text(path.read_text("utf-8") + '[pipeline.gelu]\nops = ["gelu", "gelu"]\n', "utf-8")
+    done = teeny("run", "gelu", "-m", path, *CPU)
+    assert (done.code, "name-twice" in done.err) == (2, True)
+    assert teeny("check", "-m", path).code == 2
+
+
+def test_scalars_of_one_of_the_ops(teeny: Teeny, tmp_path: Path) -> None:
+    path = write(tmp_path, axpy=SAMPLES["axpy_bf16_cuda"])
+    done = teeny("run", "axpy", "axpy", "-m", path, "--set", "alpha=2", "--json", *CPU)
+    assert done.code == 0, done.err
+    values = [arg["value"] for launch in done.json["launches"] for arg in launch["args"] if "alpha" in arg["name"]]
+    assert values == [2, 2]
+    assert teeny("run", "gelu", "axpy", "-m", path, "--set", "beta=2", *CPU).code == 2
+
+
+def test_two_wires_from_one_output(teeny: Teeny, tmp_path: Path, memory: Memory) -> None:
+    """Both operands of a sum in place are one buffer, and the one that is written gets a copy."""
+    path = write(tmp_path, """ops = ["gelu", "accumulate"]
+wire = { "accumulate.dst" = "gelu.out", "accumulate.src" = "gelu.out" }
+dims = { N = 6 }""")  # fmt: skip
+    done = teeny("run", "head", "-m", path, "--json", *CPU)
+    assert done.code == 0, done.err
+    assert memory.uploaded == ["x", "gelu.out", "dst"]
