@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from teenycli.errors import Finding, Place, TeenyError, did_you_mean
 from teenycli.launch.build import plan_case
@@ -155,15 +156,15 @@ def plan_pipeline(
         sources = {wire.buffer: output_of(plans[wire.source], wire.output) for wire in wires}
         dims = _dims(pipeline, index, sources, asked[index])
         given = Overrides({name: n for name, n in dims.items() if overrides.dims.get(name) == n}, overrides.scalars)
-        sm = sms[index] if sms else None
+        planned = partial(plan_case, step.spec, dims, module, given, sms[index] if sms else None)
         try:
-            tight = plan_case(step.spec, dims, module, given, sm)
+            tight = planned()
         except TeenyError as error:
             raise _explained(error, step, _read_off(step.spec, sources)) from None
         rows = {name: each.rows[1:] for name, each in sources.items() if _has_rows_of(tight.buffer(name), each)}
-        plan = plan_case(step.spec, dims, module, given, sm, rows) if rows else tight
-        # An op that launches the same whatever the stride is was not told of it.
-        told = rows if plan.launches != tight.launches else {}
+        plan = planned(rows) if rows else tight
+        # An op that launches the same whatever a stride is was not told of it.
+        told = [name for name, each in rows.items() if planned({name: each}).launches != tight.launches]
         findings.append(tuple(_misfits(pipeline, wires, sources, tight, told)))
         launches = tuple(replace(launch, op=step.name) for launch in plan.launches)
         plans.append(replace(plan, op=step.name, launches=launches, buffers=_filled(plan, wires)))

@@ -339,3 +339,12 @@ dims = { N = 6 }""")  # fmt: skip
     done = teeny("run", "head", "-m", path, "--json", *CPU)
     assert done.code == 0, done.err
     assert memory.uploaded == ["x", "gelu.out", "dst"]
+
+
+def test_each_row_stride_is_to_be_told(teeny: Teeny, tmp_path: Path) -> None:
+    both = {**OPS["softmax"], "inputs": [{"name": name, "shape": ["ROWS", "COLS"]} for name in "xz"]}
+    wires = 'wire = { "both.x" = "linear.y", "both.z" = "linear.y" }'
+    path = write(tmp_path, f'ops = ["linear", "both"]\n{wires}', both=both)
+    done = teeny("check", "head", "-m", path, "--json")
+    assert ids(done) == ["wire-row-stride"]
+    assert "'both.z' expects tight rows" in done.json["ops"][0]["findings"][0]["message"]
