@@ -5,19 +5,20 @@ May import the rooms below.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teenycli.checks import check, directed
-from teenycli.errors import Finding, Severity
+from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.launch.backward import plan_backward
-from teenycli.launch.build import plan_case
+from teenycli.launch.build import plan_case, with_inits
 from teenycli.launch.cases import Overrides
+from teenycli.launch.pipeline import Pipeline, pipeline_of, plan_pipeline
 from teenycli.launch.plan import Plan
 from teenycli.manifest.load import Manifest, find_manifest, load_manifest, ptx_file
-from teenycli.manifest.spec import KernelSpec, OpSpec
+from teenycli.manifest.spec import Init, KernelSpec, OpSpec, Origin, PipelineSpec
 from teenycli.ptx import Module, outline, read_source
 from teenycli.ptx.search import shared_memory
 
@@ -90,3 +91,56 @@ def judge_plan(spec: OpSpec, plan: Plan, module: Module) -> Judged:
 def selected(manifest: Manifest, names: Sequence[str]) -> list[str]:
     """The ops named, in that order, each once; every op when none is named."""
     return list(dict.fromkeys(names)) if names else [*manifest.ops, *manifest.errors]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Ops in a row, and the PTX of each."""
+
+    pipeline: Pipeline
+    modules: tuple[Module, ...]
+
+
+def open_chain(manifest: Manifest, names: Sequence[str]) -> Chain | None:
+    """The pipeline named, or several ops in the order given; None for one op.
+
+    Raises what is wrong with the pipeline or with an op of it, and what reading PTX raises.
+    """
+    if len(names) == 1 and names[0] not in manifest.pipelines:
+        return None
+    if len(names) == 1:
+        spec = manifest.pipeline(names[0])
+    else:
+        spec = PipelineSpec(ops=tuple(names), origin=Origin(options={"ops": f"run {' '.join(names)}"}))
+    ops = [_op_of(manifest, spec, k) for k in range(len(spec.ops))]
+    return Chain(pipeline_of(spec, ops), tuple(module_of(op) for op in ops))
+
+
+def _op_of(manifest: Manifest, spec: PipelineSpec, index: int) -> OpSpec:
+    name = spec.ops[index]
+    try:
+        return manifest.op(name)
+    except TeenyError as error:
+        if error.finding.id == "unknown-op" and spec.name:
+            hint = f"'{name}' is a pipeline: write its ops" if name in manifest.pipelines else error.finding.hint
+            error.finding = replace(error.finding, where=spec.origin.place(f"ops[{index}]"), hint=hint)
+        raise
+
+
+def judge_chain(
+    chain: Chain,
+    overrides: Overrides,
+    inits: Sequence[Mapping[str, Init]] | None = None,
+    sms: Sequence[int] | None = None,
+) -> tuple[Judged, ...]:
+    """Plan each step and check it; what does not fit in the wires into it comes first among its findings.
+
+    ``inits`` (of ``with_inits``) and ``sms`` are by step. Raises what planning raises.
+    """
+    planned = plan_pipeline(chain.pipeline, chain.modules, overrides, sms)
+    judged = []
+    for index, (step, module) in enumerate(zip(chain.pipeline.steps, chain.modules, strict=True)):
+        plan = with_inits(planned.plans[index], inits[index]) if inits else planned.plans[index]
+        one = judge_plan(step.spec, plan, module)
+        judged.append(replace(one, findings=planned.findings[index] + one.findings))
+    return tuple(judged)

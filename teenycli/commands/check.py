@@ -13,7 +13,7 @@ import click
 
 from teenycli.commands.choice import Choice, choice_options
 from teenycli.commands.options import checkpoint_options, manifest_options, output_options
-from teenycli.errors import Finding, Place, Severity, TeenyError
+from teenycli.errors import TeenyError
 from teenycli.exits import Exit
 from teenycli.report.console import Console
 from teenycli.report.rows import CheckRow
@@ -50,8 +50,8 @@ def check(
 ) -> Exit:
     """Check the launches of ops against their PTX: arguments, block, grid, shared memory, initial data.
 
-    Every op and case of the manifest, or the ops named. No device is needed, and nothing is run. 'teeny explain ID'
-    says more of a finding.
+    Every op, case and pipeline of the manifest, or the ops and pipelines named. No device is needed, and nothing is
+    run. 'teeny explain ID' says more of a finding.
     """
     from teenycli.commands.cases import open_manifest, selected
     from teenycli.launch.cases import check_overrides, parse_overrides
@@ -62,9 +62,14 @@ def check(
     try:
         choice = Choice.of(select, ignore, strict)
         found = open_manifest(manifest)
-        names = selected(found, ops)
+        pipelines = [name for name in dict.fromkeys(ops or found.pipelines) if name in found.pipelines]
+        names = [name for name in selected(found, ops) if name not in pipelines or name in found.ops]
         overrides = parse_overrides(dims, scalars)
-        check_overrides(overrides, [found.ops[name] for name in names if name in found.ops])
+        looked_at = [*names, *(name for pipeline in pipelines for name in _ops_of(found, pipeline))]
+        # A dim of one step is for the pipelines that are named to know.
+        steps = {name for name in overrides.dims if "." in name and ops and pipelines}
+        plain = replace(overrides, dims={name: n for name, n in overrides.dims.items() if name not in steps})
+        check_overrides(plain, [found.ops[name] for name in looked_at if name in found.ops])
         params = _checkpoint(checkpoint, node, ops)
     except TeenyError as error:
         if as_json:
@@ -84,8 +89,10 @@ def check(
             code = max(code, exit_code)
         as_written = name in found.ops and not (overrides.dims or overrides.scalars)
         rows += _with_idle(found.ops[name], of_op) if as_written else of_op
-    if not ops:
-        rows += [_not_read(name, place) for name, place in found.pipelines.items()]
+    for name in pipelines:
+        row, exit_code = _check_pipeline(found, name, overrides)
+        rows.append(row)
+        code = max(code, exit_code)
     rows = [choice.of_row(row) for row in rows]
     if as_json:
         from teenycli.report.jsonout import check_document
@@ -108,9 +115,25 @@ def _workspace() -> Path:
     return Path(os.environ.get("GITHUB_WORKSPACE") or ".")
 
 
-def _not_read(pipeline: str, place: Place) -> CheckRow:
-    note = Finding("not-checked", "pipelines are neither checked nor run yet", Severity.NOTE, where=place)
-    return CheckRow(f"pipeline.{pipeline}", {}, (note,))
+def _ops_of(manifest: Manifest, pipeline: str) -> tuple[str, ...]:
+    spec = manifest.pipelines[pipeline]
+    return () if isinstance(spec, TeenyError) else spec.ops
+
+
+def _check_pipeline(manifest: Manifest, name: str, overrides: Overrides) -> tuple[CheckRow, Exit]:
+    """A row for a pipeline: what does not fit between its ops, and in each at the dims that it has there."""
+    from teenycli.commands.cases import judge_chain, open_chain
+    from teenycli.launch.cases import overrides_for
+
+    try:
+        chain = open_chain(manifest, [name])
+        assert chain is not None
+        judged = judge_chain(chain, overrides_for([step.spec for step in chain.pipeline.steps], overrides))
+    except TeenyError as error:
+        return CheckRow(f"pipeline.{name}", {}, error=error.finding), error.exit
+    findings = tuple(dict.fromkeys(finding for one in judged for finding in one.findings))
+    ignored = tuple((finding, one.spec.ignore[finding.id]) for one in judged for finding in one.ignored)
+    return CheckRow(f"pipeline.{name}", {}, findings, ignored=ignored), Exit.OK
 
 
 def _checkpoint(file: str | None, node: str | None, ops: tuple[str, ...]) -> Checkpoint | None:

@@ -1,4 +1,5 @@
-"""The command line of ``teeny run`` as a request: one op, from a manifest or described by options, and how to run it.
+"""The command line of ``teeny run`` as a request: one op or several in a row, from a manifest, or one
+described by options, and how to run it.
 
 May import click and the rooms below.
 """
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from teenycli.commands.cases import open_manifest
+from teenycli.commands.cases import Chain, open_chain, open_manifest
 from teenycli.launch.adhoc import BUFFER, AdhocOptions, adhoc_spec
 from teenycli.launch.cases import Dims, Overrides, case_dims, cases_of, check_overrides, dim_names, parse_overrides
 from teenycli.manifest.spec import OpSpec
@@ -21,7 +22,7 @@ from teenycli.manifest.spec import OpSpec
 class Options:
     """The options as click gives them, by their parameter names."""
 
-    op: str | None
+    ops: tuple[str, ...]
     manifest: str | None
     dims: tuple[str, ...]
     scalars: tuple[str, ...]
@@ -58,10 +59,16 @@ class Options:
 _ADHOC = ("args", "entry", "grid", "block", "cluster", "shared", "hidden", "cooperative")
 _MANIFEST = ("manifest", "case", "dims", "scalars", "checkpoint", "node", "backward", "gradcheck")
 
+#: And those that go with one op of it.
+_ONE_OP = ("case", "checkpoint", "node", "backward", "gradcheck")
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to run. ``inputs``, ``saves`` and ``expects`` are texts by buffer or output name; ``adhoc`` is --ptx."""
+    """What to run. ``inputs``, ``saves`` and ``expects`` are texts by buffer or output name; ``adhoc`` is --ptx.
+
+    Of several ops in a row (``chain``), ``spec`` is the first.
+    """
 
     spec: OpSpec
     cases: Sequence[Dims]
@@ -70,6 +77,7 @@ class Request:
     inputs: dict[str, str]
     saves: dict[str, str]
     expects: dict[str, str]
+    chain: Chain | None = None
 
 
 def request_of(ctx: click.Context, options: Options) -> Request:
@@ -80,16 +88,17 @@ def request_of(ctx: click.Context, options: Options) -> Request:
         names = ", ".join(_spelled(ctx, name) for name in wrong)
         verb, how = "goes" if len(wrong) == 1 else "go", "without" if adhoc else "with"
         raise click.UsageError(f"{names} {verb} {how} --ptx", ctx)
-    if (options.op is not None) == adhoc:
+    if bool(options.ops) == adhoc:
         both = ", not both" if adhoc else ""
         raise click.UsageError(f"name an op of the manifest, or give --ptx FILE{both}", ctx)
     inputs = _pairs("--input", options.inputs)
     if adhoc:
         declared = {name: text for name, text in inputs.items() if BUFFER.fullmatch(text)}
         inputs = {name: text for name, text in inputs.items() if name not in declared}
+        chain = None
         spec, cases, overrides = _described(options, [f"{name}={text}" for name, text in declared.items()])
     else:
-        spec, cases, overrides = _from_manifest(options)
+        chain, spec, cases, overrides = _from_manifest(ctx, options)
     return Request(
         spec,
         cases,
@@ -98,6 +107,7 @@ def request_of(ctx: click.Context, options: Options) -> Request:
         {name: _from_here(text) for name, text in inputs.items()},
         _pairs("--save", options.saves),
         _pairs("--expect", options.expects),
+        chain,
     )
 
 
@@ -132,21 +142,32 @@ def _described(options: Options, buffers: list[str]) -> tuple[OpSpec, list[Dims]
     return adhoc_spec(described), [{}], Overrides()
 
 
-def _from_manifest(options: Options) -> tuple[OpSpec, list[Dims], Overrides]:
-    assert options.op is not None
-    spec = open_manifest(options.manifest).op(options.op)
+def _from_manifest(ctx: click.Context, options: Options) -> tuple[Chain | None, OpSpec, list[Dims], Overrides]:
+    manifest = open_manifest(options.manifest)
     overrides = parse_overrides(options.dims, options.scalars)
+    chain = open_chain(manifest, options.ops)
+    if chain is not None:
+        wrong = [name for name in _ONE_OP if getattr(options, name) not in (None, False)]
+        if wrong:
+            names = ", ".join(_spelled(ctx, name) for name in wrong)
+            raise click.UsageError(f"{names} {'goes' if len(wrong) == 1 else 'go'} with one op", ctx)
+        return chain, chain.pipeline.steps[0].spec, [{}], overrides
+    spec = manifest.op(options.ops[0])
     check_overrides(overrides, [spec])
+    return None, spec, _cases(options, spec, overrides), overrides
+
+
+def _cases(options: Options, spec: OpSpec, overrides: Overrides) -> list[Dims]:
     if options.gradcheck:
         if options.case is not None:
             raise click.UsageError("--gradcheck has dims of its own, in the op's gradcheck table, and takes no --case")
         own = case_dims(spec) | dict(spec.gradcheck_dims)
-        return spec, [own | {name: each for name, each in overrides.dims.items() if name in dim_names(spec)}], overrides
+        return [own | {name: each for name, each in overrides.dims.items() if name in dim_names(spec)}]
     if options.case == "all":
-        return spec, cases_of(spec, overrides), overrides
+        return cases_of(spec, overrides)
     if options.case is not None and not (options.case.isascii() and options.case.isdigit() and len(options.case) < 10):
         raise click.BadParameter(f"'{options.case}' is neither a number nor 'all'", param_hint="--case")
-    return spec, [case_dims(spec, None if options.case is None else int(options.case), overrides)], overrides
+    return [case_dims(spec, None if options.case is None else int(options.case), overrides)]
 
 
 def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ _FORMS = "n=i32:1024, x=f32[1024], w=f16[64,32]:random, p=null, y=alias:x, s=byt
 
 
 @click.command()
-@click.argument("op", required=False)
+@click.argument("ops", nargs=-1, metavar="[OP]...")
 @manifest_options
 @click.option("--case", metavar="N|all", help="Run case N of the op, from 0, or all.  [default: the op's own dims]")
 @click.option("--backward", is_flag=True, help="Run the op's backward after it, and compare the gradients.")
@@ -47,17 +47,20 @@ _FORMS = "n=i32:1024, x=f32[1024], w=f16[64,32]:random, p=null, y=alias:x, s=byt
 def run(ctx: click.Context, /, **options: Any) -> Exit:
     """Run an op: compute its launch, check it, launch it, show the launch table, compare with the reference.
 
-    OP is an op of the manifest. With --ptx FILE there is none, and options describe the launch:
+    OP is an op of the manifest. Of several, each output is the next op's input; OP may also be a pipeline of the
+    manifest, which says more of such a row. Buffers are then OP.NAME in --input, --save and --expect.
+
+    With --ptx FILE there is no manifest, and options describe the launch:
 
     \b
       teeny run --ptx k.ptx --grid 4 -a 'x=f32[1024]:random' -a 'y=f32[1024]' -a n=i32:1024
     """
+    from teenycli.commands.chained import session_of
     from teenycli.commands.request import Options, request_of
-    from teenycli.commands.session import Session
 
     given = Options(**options)
     try:
-        return Session(given, request_of(ctx, given)).run()
+        return session_of(given, request_of(ctx, given)).run()
     except TeenyError as error:
         if given.as_json:
             from teenycli.report.jsonout import run_document

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from teenycli.commands.cases import Judged
 from teenycli.devices.base import Device
-from teenycli.devices.execute import Execution, execute
+from teenycli.devices.execute import Execution, Lease, execute
 from teenycli.devices.gradcheck import Pair, check_gradients
 from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, Place, TeenyError, did_you_mean
@@ -101,16 +101,26 @@ class How:
     gradcheck: bool = False
 
 
-def run_case(judged: Judged, device: Device, how: How, *, keep: bool = False) -> Outcome:
+def run_case(
+    judged: Judged,
+    device: Device,
+    how: How,
+    *,
+    keep: bool = False,
+    given: Mapping[str, Array] = MappingProxyType({}),
+    lease: Lease | None = None,
+) -> Outcome:
     """Run one case; ``keep`` brings all buffers back, as a backward wants them.
 
+    ``given`` is what buffers hold that another op filled, and ``lease`` says which of them are on the device already.
     Raises what filling, the device and the reference raise.
     """
     spec, plan = judged.spec, judged.plan
-    arrays = initial_arrays(spec, plan, how.seed)
+    arrays = initial_arrays(spec, plan, how.seed, given)
     wanted = {*how.expect.files, *how.saved}
     some = any(buffer.name in wanted and not buffer.is_output for buffer in plan.buffers)
-    execution = execute(plan, judged.module, device, arrays, timeout=how.timeout, everything=keep or how.adhoc or some)
+    everything = keep or how.adhoc or some
+    execution = execute(plan, judged.module, device, arrays, timeout=how.timeout, everything=everything, lease=lease)
     named = _namespace(judged, arrays)
     return _outcome(judged, execution, arrays, named, how)
 

@@ -34,6 +34,7 @@ from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.exits import Exit
 from teenycli.launch.backward import plan_backward
 from teenycli.launch.build import plan_case, with_inits
+from teenycli.launch.pipeline import WIRE_IDS
 from teenycli.launch.plan import Plan
 from teenycli.manifest.spec import grad_name
 from teenycli.ptx import Module
@@ -54,8 +55,10 @@ class Session:
         self.request = request
         self.console = Console.of_process(options.color)
         self.module = module_of(request.spec)
-        self.checkpoint = open_checkpoint(options.checkpoint, options.node, [options.op])
+        self.checkpoint = open_checkpoint(options.checkpoint, options.node, options.ops)
         self.backward = self._backward_module()
+        #: Plans of a case.
+        self.length = 1 if self.backward is None else 2
         self.outcomes: list[Outcome] = []
         #: The case that ended the run early, and why.
         self.failed: tuple[Judged, TeenyError] | None = None
@@ -72,9 +75,9 @@ class Session:
         expect = Expectation(_files("--expect", self.request.expects), self.options.rtol, self.options.atol)
         saves = _files("--save", self.request.saves)
         for steps in judged:
-            check_names([one.plan for one in steps], {*expect.files, *saves}, self.request.adhoc)
+            self._check_names([one.plan for one in steps], [*expect.files, *saves])
             for one in steps:
-                check_expectations(one.plan, expect)
+                check_expectations(one.plan, self._expectation(expect, one.plan))
         self._check_saves(judged[0], saves)
         how = How(self.options.seed, self.options.timeout, expect, self.request.adhoc, tuple(saves),
                   self.options.gradcheck)  # fmt: skip
@@ -144,7 +147,7 @@ class Session:
         for finding in judged.findings:
             if finding.severity is Severity.ERROR or not self.options.quiet:
                 self.console.tell(*problem(finding))
-        return [f for f in judged.errors if f.id in LAYOUT_IDS or not self.options.no_check]
+        return [f for f in judged.errors if f.id in LAYOUT_IDS | WIRE_IDS or not self.options.no_check]
 
     def _explain(self, findings: Sequence[Finding]) -> None:
         """Name the command that says more of them, to somebody who reads along."""
@@ -162,10 +165,28 @@ class Session:
         return replace(judged, plan=plan(judged.plan.case, sm))
 
     def _check_saves(self, judged: tuple[Judged, ...], files: dict[str, FileRef]) -> None:
-        by_name = {name: b for one in reversed(judged) for b in one.plan.buffers for name in (b.name, name_of(b))}
+        by_name = {
+            spelled: b
+            for one in reversed(judged)
+            for b in one.plan.buffers
+            for name in (b.name, name_of(b))
+            for spelled in self._spelled(one.plan, name)
+        }
         check_saves([Save(n, f, by_name[n].dtype) for n, f in files.items() if n in by_name], Path())
         if files and len(self.request.cases) > 1:
             raise TeenyError("bad-option", "--save takes one case, and several are run", hint="choose one: --case N")
+
+    def _spelled(self, plan: Plan, name: str) -> tuple[str, ...]:  # noqa: ARG002  (a row of ops needs it)
+        """What options call the buffer or output ``name`` of a plan."""
+        return (name,)
+
+    def _check_names(self, plans: Sequence[Plan], wanted: Sequence[str]) -> None:
+        """Raises TeenyError ``unknown-buffer`` for what options name and no plan has."""
+        check_names(plans, wanted, self.request.adhoc)
+
+    def _expectation(self, expect: Expectation, plan: Plan) -> Expectation:  # noqa: ARG002  (as above)
+        """What is expected of the outputs of a plan, by their names in it."""
+        return expect
 
     def _tell_device(self, reason: str) -> None:
         if not self.options.quiet and (self.options.device == "auto" or self.options.verbose):
@@ -178,32 +199,30 @@ class Session:
             outcome = run_backward(judged, self.outcomes[-1], device, how)
         else:
             outcome = run_case(judged, device, how, keep=self.backward is not None)
+        self._tell(outcome)
+        return outcome
+
+    def _tell(self, outcome: Outcome) -> None:
         for finding in (*outcome.execution.findings, *outcome.findings):
             self.console.tell(*problem(finding))
-        return outcome
 
     # --- after it ---
 
     def _save(self, files: dict[str, FileRef]) -> None:
-        outputs = [out for outcome in reversed(self.outcomes) for out in outcome.outputs]
-        held = {name: out for out in outputs for name in (out.name, out.buffer.name)}
+        outputs = [(outcome.judged.plan, out) for outcome in reversed(self.outcomes) for out in outcome.outputs]
+        held = {
+            spelled: out
+            for plan, out in outputs
+            for name in (out.name, out.buffer.name)
+            for spelled in self._spelled(plan, name)
+        }
         done = save_all([Save(n, f, held[n].buffer.dtype, held[n].array) for n, f in files.items()], Path())
         if not self.options.quiet:
             for path in done:
                 self.console.tell(f"saved {path}")
 
     def _show(self, device: Device) -> None:
-        runs = [
-            RunRow(
-                outcome.judged.shown(self.request.adhoc),
-                outcome.execution.launch_ms,
-                outcome.judged.shared_static,
-                tuple(out.summary for out in outcome.outputs),
-                tuple(Compared(out.name, out.comparison) for out in outcome.outputs if out.comparison is not None),
-                outcome.gradients,
-            )
-            for outcome in self.outcomes
-        ]
+        runs = [self._row(outcome) for outcome in self.outcomes]
         error = None
         if self.failed is not None:
             judged, raised = self.failed
@@ -211,10 +230,19 @@ class Session:
             runs.append(RunRow(judged.shown(self.request.adhoc), shared_static=judged.shared_static))
         # Every case compiles, or takes from the cache, the same entries: the first tells which it was.
         compile_ms = sum(outcome.execution.compile_ms for outcome in self.outcomes)
-        first = self.outcomes[: 1 if self.backward is None else 2]
+        first = self.outcomes[: self.length]
         cached = bool(first) and all(outcome.execution.cached for outcome in first)
         found = tuple(finding for outcome in self.outcomes for finding in outcome.findings)
-        report = RunReport(device.name, device.description, compile_ms, cached, tuple(runs), error, found)
+        report = RunReport(
+            device.name,
+            device.description,
+            compile_ms,
+            cached,
+            tuple(runs),
+            error,
+            found,
+            self.request.chain is not None,
+        )
         if self.options.as_json:
             self.console.document(run_document(report))
         elif not self.options.quiet:
@@ -226,6 +254,16 @@ class Session:
         if error is not None:
             self.console.tell(*problem(error))
             self._explain([error])
+
+    def _row(self, outcome: Outcome) -> RunRow:
+        return RunRow(
+            outcome.judged.shown(self.request.adhoc),
+            outcome.execution.launch_ms,
+            outcome.judged.shared_static,
+            tuple(out.summary for out in outcome.outputs),
+            tuple(Compared(out.name, out.comparison) for out in outcome.outputs if out.comparison is not None),
+            outcome.gradients,
+        )
 
     def _tally(self) -> str:
         compared = [out.comparison for outcome in self.outcomes for out in outcome.outputs if out.comparison]

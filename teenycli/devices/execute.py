@@ -42,6 +42,19 @@ class Execution:
     findings: tuple[Finding, ...] = field(default=())
 
 
+@dataclass(slots=True)
+class Lease:
+    """Buffers that are on the device for longer than one plan.
+
+    ``taken`` are there already, by the plan's names, and are neither uploaded nor freed. Those named in ``keep`` are
+    not freed either once all launches have run: they are then in ``kept``, for the caller to free.
+    """
+
+    taken: Mapping[str, DeviceBuffer] = field(default_factory=dict)
+    keep: frozenset[str] = frozenset()
+    kept: dict[str, DeviceBuffer] = field(default_factory=dict)
+
+
 def execute(
     plan: Plan,
     module: Module,
@@ -51,6 +64,7 @@ def execute(
     timeout: float = 0.0,
     everything: bool = False,
     kernels: Mapping[str, Kernel] | None = None,
+    lease: Lease | None = None,
 ) -> Execution:
     """Run every launch of ``plan`` on ``device``, which stays open.
 
@@ -58,25 +72,30 @@ def execute(
     that lie apart in memory are laid out here, and come back tight.
     ``timeout`` is for each launch, in seconds, 0 for none. What comes back are the outputs, or all buffers but scratch
     when ``everything`` is wanted. ``kernels`` are those of ``load_kernels``, for a plan that is run again and again.
-    Buffers are let go of however it ends.
+    Buffers are let go of however it ends, but for those of a ``lease``.
 
     Raises TeenyError: ``launch-limits``, ``buffer-size``, and whatever the device raises.
     """
     for launch in plan.launches:
         check_limits(launch, device.limits)
-    contents = {buffer.name: _bytes_of(buffer, arrays) for buffer in plan.buffers}
+    lease = Lease() if lease is None else lease
+    contents = {b.name: _bytes_of(b, arrays) for b in plan.buffers if b.name not in lease.taken}
     kernels = load_kernels(plan, module, device) if kernels is None else kernels
     with ExitStack() as held:
-        buffers: dict[str, DeviceBuffer] = {}
+        buffers: dict[str, DeviceBuffer] = dict(lease.taken)
         for buffer in plan.buffers:
-            uploaded = device.upload(buffer.name, contents.pop(buffer.name), buffer.align)
-            buffers[buffer.name] = uploaded
-            held.callback(device.free, uploaded)
+            if buffer.name not in lease.taken:
+                # Another op may meet it: faults then say whose it is.
+                label = f"{plan.op}.{buffer.name}" if buffer.name in lease.keep else buffer.name
+                uploaded = device.upload(label, contents.pop(buffer.name), buffer.align)
+                buffers[buffer.name] = uploaded
+                held.callback(_let_go, device, lease, buffer.name, uploaded)
         times = tuple(
             _launched(plan, launch, kernels[launch.entry], device, buffers, timeout) for launch in plan.launches
         )
         wanted = [b for b in plan.buffers if b.is_output or (everything and b.role != "scratch")]
         results = {b.name: _like(b, arrays[b.name], device.download(buffers[b.name])) for b in wanted}
+        lease.kept = {name: buffers[name] for name in lease.keep}
     return Execution(
         device.name,
         device.description,
@@ -86,6 +105,11 @@ def execute(
         results,
         tuple(finding for kernel in kernels.values() for finding in kernel.findings),
     )
+
+
+def _let_go(device: Device, lease: Lease, name: str, buffer: DeviceBuffer) -> None:
+    if name not in lease.kept:
+        device.free(buffer)
 
 
 def _launched(

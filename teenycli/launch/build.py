@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from teenycli.arch import parse_target
 from teenycli.errors import Place, TeenyError, did_you_mean
 from teenycli.launch.cases import Overrides, check_dims
 from teenycli.launch.geometry import choose_entry
 from teenycli.launch.launches import BUFFER_ALIGN, check_size, launches_of
-from teenycli.launch.namespace import Namespace
+from teenycli.launch.namespace import Namespace, Rows
 from teenycli.launch.plan import Buffer, Plan
 from teenycli.manifest.spec import DEFAULT_INITS, Init, OpSpec, OutputSpec
 from teenycli.ptx.metadata import Metadata, metadata_of
@@ -28,17 +29,23 @@ from teenycli.ptx.model import Function, Module
 
 
 def plan_case(
-    spec: OpSpec, case: Mapping[str, int], module: Module, overrides: Overrides | None = None, sm: int | None = None
+    spec: OpSpec,
+    case: Mapping[str, int],
+    module: Module,
+    overrides: Overrides | None = None,
+    sm: int | None = None,
+    rows: Rows = MappingProxyType({}),
 ) -> Plan:
     """The plan of ``spec`` at the dims ``case``, with the entry that the op means in ``module``.
 
-    ``sm`` is the architecture that parameters are laid out for, the module's ``.target`` when None. Raises what
+    ``sm`` is the architecture that parameters are laid out for, the module's ``.target`` when None. ``rows`` are those
+    of inputs and params that another op lays out (elements, and from one to the next). Raises what
     ``choose_entry``, ``metadata_of`` and :func:`build_plan` raise.
     """
     entry = choose_entry(spec, module)
     metadata = metadata_of(module, entry)
     sm = parse_target(module.target).sm if sm is None else sm
-    return build_plan(spec, case, module, entry, metadata, overrides, sm=sm)
+    return build_plan(spec, case, module, entry, metadata, overrides, sm=sm, rows=rows)
 
 
 def build_plan(
@@ -50,6 +57,7 @@ def build_plan(
     overrides: Overrides | None = None,
     *,
     sm: int,
+    rows: Rows = MappingProxyType({}),
 ) -> Plan:
     """The plan of launching ``entry`` for ``spec`` at the dims ``case`` (of ``cases_of``).
 
@@ -59,7 +67,7 @@ def build_plan(
     overrides = overrides or Overrides()
     dims = check_dims(spec, case, overrides)
     scalars = {name: overrides.scalars.get(name, value) for name, value in spec.scalars.items()}
-    names = Namespace(spec, dims, scalars)
+    names = Namespace(spec, dims, scalars, rows)
     buffers = buffers_of(names)
     launches, scratch = launches_of(names, module, entry, metadata, sm)
     consts = dict(spec.consts)
@@ -108,7 +116,7 @@ def buffers_of(names: Namespace) -> list[Buffer]:
             continue
         in_place = outputs.get(buffer.name)
         init = buffer.init if in_place is None or in_place.init is None else in_place.init
-        elems, stride = view.rows if role == "output" else (None, None)
+        elems, stride = view.rows if role == "output" or buffer.name in names.rows else (None, None)
         made = Buffer(
             buffer.name, view.dtype, view.shape, role, init, in_place.name if in_place else None, BUFFER_ALIGN,
             spec.origin.name(key), elems, stride,

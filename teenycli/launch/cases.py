@@ -81,6 +81,16 @@ def check_overrides(overrides: Overrides, specs: Sequence[OpSpec]) -> None:
             raise TeenyError(f"unknown-{what}", message, where=Place(key=f"{option} {name}"), hint=hint)
 
 
+def overrides_for(specs: Sequence[OpSpec], overrides: Overrides) -> Overrides:
+    """Of ``overrides``, what any of ``specs`` knows, and the dims of one step of a pipeline (``STEP.DIM``)."""
+    dims = frozenset[str]().union(*(dim_names(spec) for spec in specs))
+    scalars = frozenset[str]().union(*(spec.scalars for spec in specs))
+    return Overrides(
+        {name: value for name, value in overrides.dims.items() if name in dims or "." in name},
+        {name: value for name, value in overrides.scalars.items() if name in scalars},
+    )
+
+
 def case_dims(spec: OpSpec, index: int | None = None, overrides: Overrides | None = None) -> Dims:
     """Dims of case ``index`` (from 0), or of the op itself for None: dims, the case over them, ``--dim`` over all.
 

@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any
 
 from teenycli.dtypes import DType
@@ -26,6 +27,9 @@ BUFFER_LIMIT = 1 << 40
 RANK_LIMIT = 64
 #: Most buffers whose shapes may wait for one another.
 _CHAIN_LIMIT = 16
+
+#: Elements of a row and elements from one row to the next, by buffer.
+Rows = Mapping[str, tuple[int, int]]
 
 _FORWARD_ONLY = ("grad_output", "grad_inputs", "grad_params")
 
@@ -138,10 +142,16 @@ def _gradient(name: str, of: BufferView, rows: Callable[[], tuple[int, int]] | N
 
 
 class Namespace:
-    """What an op's expressions can see, ``dims`` and ``scalars`` being those of the case."""
+    """What an op's expressions can see, ``dims`` and ``scalars`` being those of the case.
 
-    def __init__(self, spec: OpSpec, dims: Mapping[str, int], scalars: Mapping[str, Number]) -> None:
+    ``rows`` has the rows (elements, and from one to the next) of inputs and params that another op lays out.
+    """
+
+    def __init__(
+        self, spec: OpSpec, dims: Mapping[str, int], scalars: Mapping[str, Number], rows: Rows = MappingProxyType({})
+    ) -> None:
         self.spec = spec
+        self.rows = rows
         #: What the expressions are of: errors are placed at its keys.
         self.kernel: KernelSpec = spec
         self.views: dict[str, BufferView] = {}
@@ -214,6 +224,8 @@ class Namespace:
         else:
             shape, dtype = buffer.shape or (), buffer.dtype or self.spec.dtype
             rows = (lambda: self._rows(buffer, key)) if isinstance(buffer, OutputSpec) else None
+            if buffer.name in self.rows:
+                rows = partial(self.rows.__getitem__, buffer.name)
             view = BufferView(buffer.name, dtype, lambda: self._shape(buffer.name, shape, f"{key}.shape"), rows)
             self.views[buffer.name] = view
         return self.views[buffer.name]

@@ -25,7 +25,7 @@ from teenycli.errors import TeenyError, did_you_mean
 from teenycli.expressions import Expression, constant, parse
 from teenycli.manifest.arguments import parse_argument
 from teenycli.manifest.rules import Rules
-from teenycli.manifest.spec import ArgSpec, BackwardSpec, OpSpec, Origin, join, quote
+from teenycli.manifest.spec import ArgSpec, BackwardSpec, OpSpec, Origin, PipelineSpec, join, quote
 
 _OP_KEYS = tuple(f.name for f in structs.fields(OpSpec) if f.name not in OpSpec.internal)
 
@@ -42,6 +42,17 @@ def decode_op(name: str, table: object, folder: Path, origin: Origin) -> OpSpec:
     if spec.backward is not None and isinstance(table, dict):
         spec = structs.replace(spec, backward=_completed(spec, spec.backward, "consts" in table["backward"]))
     Rules(spec).check()
+    return spec
+
+
+def decode_pipeline(name: str, table: object, origin: Origin) -> PipelineSpec:
+    """The pipeline that ``table`` describes. Whether its ops are there is for those who run it to see.
+
+    Raises TeenyError, placed at its key: ``unknown-key``, ``missing-key``, ``wrong-type``, ``bad-value``.
+    """
+    spec: PipelineSpec = _Decoder(origin).struct(PipelineSpec, table, "", {"name": name, "origin": origin})
+    if not spec.ops:
+        raise TeenyError("bad-value", "a pipeline of no ops", where=origin.place("ops"))
     return spec
 
 

@@ -7,15 +7,15 @@ May import ``errors`` and, in this room, everything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from teenycli.errors import Finding, Place, TeenyError, did_you_mean
 from teenycli.exits import Exit
-from teenycli.manifest.decode import decode_op
+from teenycli.manifest.decode import decode_op, decode_pipeline
 from teenycli.manifest.gaps import gaps_of
-from teenycli.manifest.spec import KernelSpec, OpSpec, Origin, join, quote
+from teenycli.manifest.spec import KernelSpec, OpSpec, Origin, PipelineSpec, join, quote
 from teenycli.manifest.toml import key_lines, read_toml
 
 MANIFEST = "ops.toml"
@@ -24,14 +24,14 @@ MANIFEST = "ops.toml"
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """A manifest read. ``errors`` holds what is wrong with each op that could not be decoded, by its name.
-    ``gaps`` holds what an op leaves open, which is an error of the op too. ``pipelines`` has the places of the
-    ``[pipeline.NAME]`` tables, which are not read yet, by their names."""
+    ``gaps`` holds what an op leaves open, which is an error of the op too. ``pipelines`` has the ``[pipeline.NAME]``
+    tables by their names, or what is wrong with one."""
 
     path: Path
     folder: Path
     ops: Mapping[str, OpSpec]
     errors: Mapping[str, TeenyError]
-    pipelines: Mapping[str, Place] = field(default_factory=dict)
+    pipelines: Mapping[str, PipelineSpec | TeenyError] = field(default_factory=dict)
     gaps: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
 
     def op(self, name: str) -> OpSpec:
@@ -40,13 +40,20 @@ class Manifest:
             return self.ops[name]
         if name in self.errors:
             raise self.errors[name]
-        if name in self.pipelines:
-            raise TeenyError("unsupported-key", "not supported yet: pipeline", where=self.pipelines[name])
         names = [*self.ops, *self.errors]
         hint = did_you_mean(name, names)
+        if name in self.pipelines:
+            hint = f"'{name}' is a pipeline: name it alone"
         if hint is None:
             hint = f"there are {', '.join(names)}" if names else "the manifest has no ops: write an [op.NAME] table"
         raise TeenyError("unknown-op", f"there is no op '{name}'", where=Place(str(self.path)), hint=hint)
+
+    def pipeline(self, name: str) -> PipelineSpec:
+        """The pipeline called ``name``, which must be there. Raises what is wrong with it."""
+        found = self.pipelines[name]
+        if isinstance(found, TeenyError):
+            raise found
+        return found
 
 
 def find_manifest(start: Path) -> Path:
@@ -99,8 +106,20 @@ def load_manifest(path: Path) -> Manifest:
             ops[name] = decode_op(name, table, path.parent, origin)
         except TeenyError as error:
             errors[name] = error
-    pipelines = {name: whole.place(join("pipeline", quote(name))) for name in root.get("pipeline", {})}
+    pipelines = {name: _pipeline(name, table, whole, ops.keys() | errors.keys())
+                 for name, table in root.get("pipeline", {}).items()}  # fmt: skip
     return Manifest(path, path.parent, ops, errors, pipelines, gaps)
+
+
+def _pipeline(name: str, table: object, whole: Origin, ops: Container[str]) -> PipelineSpec | TeenyError:
+    origin = Origin(whole.file, join("pipeline", quote(name)), whole.lines)
+    if name in ops:
+        message = f"'{name}' is the name of an op too, and the command line could mean either"
+        return TeenyError("name-twice", message, where=origin.place())
+    try:
+        return decode_pipeline(name, table, origin)
+    except TeenyError as error:
+        return error
 
 
 def _left_open(name: str, gaps: tuple[Finding, ...]) -> TeenyError:

@@ -312,6 +312,24 @@ class OpSpec(KernelSpec, frozen=True, kw_only=True):
         return frozenset(found)
 
 
+class PipelineSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Several ops in a row. A step is an op by its name, ``NAME#2`` where it stands a second time.
+
+    ``wire`` gives outputs by the inputs that take them, both as ``STEP.BUFFER``. ``dims`` are of every op that has a
+    dim of the name, or of one step (``STEP.DIM``).
+    """
+
+    #: Fields that are no keys.
+    internal: ClassVar[frozenset[str]] = frozenset({"name", "origin"})
+
+    name: str = ""
+    origin: Origin = Origin()
+
+    ops: tuple[str, ...]
+    wire: Mapping[str, str] = msgspec.field(default_factory=dict)
+    dims: Mapping[str, int] = msgspec.field(default_factory=dict)
+
+
 def grad_name(buffer: str) -> str:
     """What the gradient of an input or a param is called."""
     return f"grad_{buffer}"

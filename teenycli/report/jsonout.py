@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from teenycli.errors import Finding
     from teenycli.launch.plan import Argument, Value
     from teenycli.ptx.usage import Usage
-    from teenycli.report.rows import CheckRow, EntryRow, FileRow, LaunchRow, RunReport
+    from teenycli.report.rows import CheckRow, EntryRow, FileRow, LaunchRow, RunReport, RunRow
     from teenycli.tensors.compare import Comparison, Summary
     from teenycli.tensors.gradients import GradientCheck
 
@@ -141,6 +141,7 @@ def run_document(report: RunReport) -> Json:
         "error": problem_document(report.error) if report.error else None,
         "findings": [problem_document(finding) for finding in report.findings],
         "compile": {"ms": finite(report.compile_ms), "cached": report.cached},
+        "ops": [_run(run) for run in report.runs],
         "launches": [_launch(launch, run.shared_static) for run in report.runs for launch in run.launches],
         "outputs": [
             {"op": run.plan.op, "case": _case(run.plan.case), **_summary(output)}
@@ -157,6 +158,20 @@ def run_document(report: RunReport) -> Json:
             for run in report.runs
             for one in run.gradients
         ],
+    }
+
+
+def _run(run: RunRow) -> Json:
+    """An op at one case, in the order they ran: ``ok`` is null without a comparison, ``wired`` names outputs of ops
+    before by the buffers that take them."""
+    verdicts = [one.comparison.ok for one in run.compared]
+    return {
+        "op": run.plan.op,
+        "case": _case(run.plan.case),
+        "launches": len(run.plan.launches),
+        "ms": finite(sum(run.ms)) if run.ms else None,
+        "ok": all(verdicts) if verdicts else None,
+        "wired": dict(run.wired),
     }
 
 

@@ -40,6 +40,9 @@ def run_page(report: RunReport) -> Iterator[Item]:
         for one in run.gradients:
             yield ""
             yield Fields(list(_gradient(one)))
+    if report.chain:
+        yield ""
+        yield from _in_order([row for run in report.runs for row in run.launches])
 
 
 def launch_page(run: RunRow) -> Iterator[Item]:
@@ -51,7 +54,10 @@ def launch_page(run: RunRow) -> Iterator[Item]:
         yield "  no launches"
         return
     launch = plan.launches[0]
-    yield Fields(list(_geometry(plan, launch, run.shared_static)))
+    wires: list[tuple[str, Cell]] = [
+        ("wired", f"{visible(name)} = {visible(output)}") for name, output in run.wired.items()
+    ]
+    yield Fields([*_geometry(plan, launch, run.shared_static), *wires])
     yield ""
     yield Table(_COLUMNS, [_argument(argument, plan) for argument in launch.args])
     if len(plan.launches) > 1:
@@ -72,6 +78,25 @@ def _geometry(plan: Plan, launch: Launch, shared_static: int) -> Iterator[tuple[
     yield "shared", _meaning(" + ".join(shared), " memory for each CTA") if shared else "none"
     if launch.cooperative:
         yield "cooperative", "all CTAs are resident at once, for grid-wide barriers"
+
+
+def _in_order(launches: Sequence[LaunchRow]) -> Iterator[Item]:
+    """Every launch of a row of ops."""
+    columns = [Column("#", right=True), Column("op"), Column("kernel"), Column("grid"), Column("block")]
+    columns.append(Column("time", right=True))
+    cells: list[list[Cell]] = [
+        [
+            str(number),
+            Span(visible(row.plan.op), "name"),
+            visible(row.launch.entry),
+            triple(row.launch.grid),
+            triple(row.launch.block),
+            "" if row.ms is None else milliseconds(row.ms),
+        ]
+        for number, row in enumerate(launches)
+    ]
+    yield line(Span("launches in order", "title"))
+    yield Table(tuple(columns), cells)
 
 
 def _meaning(value: str, meaning: str) -> Line:
@@ -199,8 +224,12 @@ def _outputs(run: RunRow) -> Iterator[Item]:
     summaries = {output.name: output for output in run.outputs}
     comparisons = {one.name: one.comparison for one in run.compared}
     for name in dict.fromkeys([*summaries, *comparisons]):
+        summary, comparison = summaries.get(name), comparisons.get(name)
+        is_well = (comparison is None or comparison.ok) and not (summary is not None and summary.unwritten)
+        if run.brief and is_well:
+            continue
         yield ""
-        yield Fields(list(_output(name, summaries.get(name), comparisons.get(name))))
+        yield Fields(list(_output(name, summary, comparison)))
 
 
 def _output(name: str, summary: Summary | None, comparison: Comparison | None) -> Iterator[tuple[str, Cell]]:

@@ -6,7 +6,7 @@ May import ``errors`` and, for types, ``launch.plan``, ``ptx`` and ``tensors``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from teenycli.errors import Finding
@@ -123,7 +123,11 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One case of an op as it was run: a time in milliseconds for each launch of its plan (none when not run)."""
+    """One case of an op as it was run: a time in milliseconds for each launch of its plan (none when not run).
+
+    In a row of ops, ``wired`` says which output (``OP.NAME``) each wired buffer is, and ``brief`` leaves outputs that
+    are as they should be out of the table.
+    """
 
     plan: Plan
     ms: tuple[float, ...] = ()
@@ -131,6 +135,8 @@ class RunRow:
     outputs: tuple[Summary, ...] = ()
     compared: tuple[Compared, ...] = ()
     gradients: tuple[GradientCheck, ...] = ()
+    wired: Mapping[str, str] = field(default_factory=dict)
+    brief: bool = False
 
     @property
     def launches(self) -> tuple[LaunchRow, ...]:
@@ -141,7 +147,8 @@ class RunRow:
 @dataclass(frozen=True, slots=True)
 class RunReport:
     """All that a run did. ``description`` is the device's hardware in words; ``error`` is what ended the run early, in
-    its last case, or before a device was chosen (None). ``findings`` are what the outputs showed to be wrong."""
+    its last case, or before a device was chosen (None). ``findings`` are what the outputs showed to be wrong. In a
+    ``chain`` the runs are ops in a row."""
 
     device: str | None = None
     description: str = ""
@@ -150,3 +157,4 @@ class RunReport:
     runs: tuple[RunRow, ...] = ()
     error: Finding | None = None
     findings: tuple[Finding, ...] = ()
+    chain: bool = False

@@ -196,12 +196,3 @@ def test_places_are_of_the_manifest(teeny: Teeny, tmp_path: Path) -> None:
 def test_no_manifest(teeny: Teeny) -> None:
     done = teeny("check")
     assert (done.code, "no-manifest" in done.err) == (2, True)
-
-
-def test_what_is_not_looked_at_yet_is_said_and_does_no_harm(teeny: Teeny, tmp_path: Path) -> None:
-    path = manifest(tmp_path, it=SAMPLES["vector_add_cuda"])
-    path.write_text(path.read_text() + '[pipeline.mlp]\nsteps = ["it"]\n')
-    done = teeny("check", "--json", "-m", path)
-    assert done.code == 0
-    notes = {(row["op"], f["id"], f["severity"]) for row in done.json["ops"] for f in row["findings"]}
-    assert notes == {("pipeline.mlp", "not-checked", "note")}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.commands.ops import square
 from tests.commands.teeny import Done, Teeny, manifest, samples
 
 pytestmark = pytest.mark.unit
@@ -16,6 +17,13 @@ ADD = samples()["vector_add_cuda"]
 WRONG = {**ADD, "args": ["ptr x", "ptr y", "ptr out", "f32 N"], "grid": [1, 70000]}
 #: A warning and no error: nothing is there to be ignored.
 RISKY = {**samples()["vector_add_triton"], "ignore": {"block-mismatch": "not any more"}}
+
+
+def _half_differentiated() -> dict[str, Any]:
+    """An op whose backward leaves a gradient out, of which a note is made."""
+    op = square()
+    args = ["ptr null" if arg == "ptr grad_params[1]" else arg for arg in op["backward"]["args"]]
+    return {**op, "backward": {**op["backward"], "args": args}}
 
 
 def ids(done: Done) -> list[str]:
@@ -65,11 +73,9 @@ class TestStrict:
         assert teeny("check", "--strict", "-m", path, "--ignore", "unused-ignore").code == 0
 
     def test_notes_do_not(self, teeny: Teeny, tmp_path: Path) -> None:
-        path = manifest(tmp_path, it=ADD)
-        path.write_text(path.read_text("utf-8") + "[pipeline.all]\n", "utf-8")
-        done = teeny("check", "--strict", "-m", path)
+        done = teeny("check", "--strict", "-m", manifest(tmp_path, it=_half_differentiated()))
         assert done.code == 0
-        assert "note[not-checked]" in done.out
+        assert "note[gradient-not-asked-for]" in done.out
 
 
 class TestIgnoring:
@@ -145,8 +151,7 @@ class TestGithub:
         assert "%0Ahint: " in kind
 
     def test_severities(self, teeny: Teeny, tmp_path: Path) -> None:
-        path = manifest(tmp_path, it=RISKY)
-        path.write_text(path.read_text("utf-8") + "[pipeline.all]\n", "utf-8")
+        path = manifest(tmp_path, it=RISKY, other=_half_differentiated())
         code, (warning, notice) = self.commands(teeny, "-m", path)
         assert code == 0
         assert warning.startswith("::warning file=")

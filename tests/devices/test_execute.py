@@ -11,7 +11,7 @@ import pytest
 
 from teenycli.arch import Limits
 from teenycli.devices.base import Device, DeviceBuffer, Kernel, LaunchTime
-from teenycli.devices.execute import execute
+from teenycli.devices.execute import Lease, execute
 from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, TeenyError
 from teenycli.launch.plan import Address, Argument, Buffer, Field, Launch, Plan
@@ -158,6 +158,33 @@ def test_a_buffer_written_in_place_is_an_output() -> None:
     buffers = (Buffer("x", F32, (2, 3), "input", output="y"),)
     done = execute(plan(launch(0, "twice", "x", "x"), buffers=buffers), MODULE, Freeing(), ARRAYS)
     np.testing.assert_array_equal(done.arrays["x"], ARRAYS["x"] * 2)
+
+
+class TestLease:
+    def test_what_is_there_is_neither_uploaded_nor_freed(self) -> None:
+        device = Freeing()
+        there = device.upload("x", np.arange(6, dtype=np.float32).view(np.uint8))
+        lease = Lease({"x": there}, frozenset({"y"}))
+        done = execute(ONCE, MODULE, device, ARRAYS, lease=lease)
+        np.testing.assert_array_equal(done.arrays["y"], ARRAYS["x"] * 2)
+        assert device.events.count("upload x 256") == 1
+        assert device.held == ["x", "op.y"]
+        assert list(lease.kept) == ["y"]
+
+    def test_what_was_there_is_kept_where_another_output_lies_in_it(self) -> None:
+        device = Freeing()
+        there = device.upload("x", np.arange(6, dtype=np.float32).view(np.uint8))
+        lease = Lease({"x": there}, frozenset({"x"}))
+        buffers = (Buffer("x", F32, (2, 3), "input", output="y"),)
+        execute(plan(launch(0, "twice", "x", "x"), buffers=buffers), MODULE, device, ARRAYS, lease=lease)
+        assert lease.kept == {"x": there}
+        assert device.held == ["x"]
+
+    def test_nothing_is_kept_of_a_plan_that_fails(self) -> None:
+        device = Freeing(fails="download op.y")
+        with pytest.raises(TeenyError, match="download"):
+            execute(ONCE, MODULE, device, ARRAYS, lease=Lease(keep=frozenset({"y"})))
+        assert device.held == []
 
 
 @pytest.mark.parametrize("event", ["upload y 256", "launch twice 0 0", "download y"])

@@ -1,6 +1,7 @@
 """The examples of the pages, made ready to be run.
 
-A block of TOML is the manifest; of an op of the repository's manifest it says only what differs. A block of PTX is
+A block of TOML is the manifest; of an op of the repository's manifest it says only what differs, and nothing where a
+pipeline names one. A block of PTX is
 ``kernel.ptx``: a module, or a part of the body of a kernel ``k(x, n)``. A block of a console has the commands; without
 one, the group of the page says which command finds it.
 """
@@ -62,10 +63,14 @@ def prepare(page: Page, folder: Path) -> list[str]:
 def _write_manifest(text: str, folder: Path) -> None:
     known = samples()
     try:
-        ops: dict[str, dict[str, Any]] = tomllib.loads(text).get("op", {})
+        whole = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
-        ops = {}
+        whole = {}
+    ops: dict[str, dict[str, Any]] = {name: {} for each in whole.get("pipeline", {}).values() for name in each["ops"]}
+    ops |= whole.get("op", {})
     if ops and ops.keys() <= known.keys():
-        manifest(folder, **{name: {**known[name], **op} for name, op in ops.items()})
+        path = manifest(folder, **{name: {**known[name], **op} for name, op in ops.items()})
+        if "pipeline" in whole:
+            path.write_text(path.read_text("utf-8") + text[text.index("[pipeline.") :], "utf-8")
     else:
         (folder / "ops.toml").write_text(text, "utf-8")

@@ -270,13 +270,37 @@ def test_an_op_that_is_no_table(tmp_path: Path) -> None:
     assert error(tmp_path, "[op]\nk = 3").id == "wrong-type"
 
 
-def test_pipelines_are_known_and_cannot_be_run_yet(tmp_path: Path) -> None:
-    manifest = load(tmp_path, OP + '[pipeline.mlp]\nsteps = ["k"]\n')
+def test_a_pipeline_is_read_and_is_no_op(tmp_path: Path) -> None:
+    manifest = load(tmp_path, OP + '[pipeline.mlp]\nops = ["k", "k"]\nwire = { "k#2.x" = "k.y" }\ndims = { N = 4 }\n')
     assert list(manifest.ops) == ["k"]
-    assert [str(place) for place in manifest.pipelines.values()] == [f"{tmp_path / 'ops.toml'}:5: pipeline.mlp"]
+    spec = manifest.pipeline("mlp")
+    assert (spec.name, spec.ops, spec.wire, spec.dims) == ("mlp", ("k", "k"), {"k#2.x": "k.y"}, {"N": 4})
+    assert str(spec.origin.place("wire")) == f"{tmp_path / 'ops.toml'}:7: pipeline.mlp.wire"
     with pytest.raises(TeenyError) as caught:
         manifest.op("mlp")
-    assert (caught.value.finding.id, caught.value.finding.message) == ("unsupported-key", "not supported yet: pipeline")
+    assert (caught.value.finding.id, caught.value.finding.hint) == ("unknown-op", "'mlp' is a pipeline: name it alone")
+
+
+@pytest.mark.parametrize(
+    ("table", "id", "key"),
+    [
+        ('[pipeline.mlp]\nsteps = ["k"]', "unknown-key", "pipeline.mlp.steps"),
+        ("[pipeline.mlp]", "missing-key", "pipeline.mlp"),
+        ("[pipeline.mlp]\nops = []", "bad-value", "pipeline.mlp.ops"),
+        ('[pipeline.mlp]\nops = "k"', "wrong-type", "pipeline.mlp.ops"),
+        ('[pipeline.mlp]\nops = ["k"]\ndims = { N = "4" }', "wrong-type", "pipeline.mlp.dims.N"),
+        ('[pipeline.k]\nops = ["k"]', "name-twice", "pipeline.k"),
+        ("[pipeline]\nmlp = 3", "wrong-type", "pipeline.mlp"),
+    ],
+)
+def test_what_is_wrong_with_a_pipeline_is_its_own(tmp_path: Path, table: str, id: str, key: str) -> None:
+    manifest = load(tmp_path, f"{OP}{table}\n")
+    assert list(manifest.ops) == ["k"]
+    with pytest.raises(TeenyError) as caught:
+        manifest.pipeline(*manifest.pipelines)
+    assert caught.value.finding.id == id
+    assert caught.value.finding.where is not None
+    assert caught.value.finding.where.key == key
 
 
 def test_finding_the_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,8 @@ class TestRun:
     def test_the_whole(self) -> None:
         out = through_json(run_document(report(2)))
         assert list(out) == [
-            "device", "description", "error", "findings", "compile", "launches", "outputs", "compare", "gradcheck",
+            "device", "description", "error", "findings", "compile", "ops", "launches", "outputs", "compare",
+            "gradcheck",
         ]  # fmt: skip
         assert (out["findings"], out["gradcheck"]) == ([], [])
         assert (out["device"], out["compile"]) == ("cpu", {"ms": 12.5, "cached": False})
