@@ -1,6 +1,6 @@
 """Random programs on the CPU device and on the oracle: both must leave the same bytes.
 
-A module is one kernel of several programs, a CTA each. ``make random`` runs some 2,400 programs, always the same;
+A module is one kernel of several programs, a CTA each. ``make random`` runs some 3,900 programs, always the same;
 ``TEENY_PROGRAMS=20000 make random`` about so many new ones. A failing module is shrunk by hypothesis and its PTX text is
 in the message.
 """
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.device
 Bytes = npt.NDArray[np.uint8]
 OUT = programs.ROW + programs.ROOM
 #: Programs of a share, shares, and programs in a module at most. The first share is among the quick tests.
-SHARE, SHARES, TOGETHER = 300, 8, 6
+SHARE, SHARES, TOGETHER = 300, 14, 6
 WANTED = int(os.environ.get("TEENY_PROGRAMS", "0"))
 
 #: Bits at which integers and floats of each width go wrong; the rest of the inputs is random.
