@@ -7,7 +7,7 @@ operations of :class:`Writer` take either, and stay scalar as long as every oper
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 #: Bits of the LLVM types in use.
@@ -146,6 +146,33 @@ class Writer:
     def branch(self, condition: str, then: str, other: str, likely: bool | None = None) -> None:
         weights = "" if likely is None else f", !prof !{0 if likely else 1}"
         self.line(f"br i1 {condition}, label %{then}, label %{other}{weights}")
+
+    def loop(
+        self,
+        carried: Sequence[tuple[str, str]],
+        goes_on: Callable[[list[str]], str],
+        body: Callable[[list[str]], list[str]],
+    ) -> list[str]:
+        """Emit a loop; what it carries, as it is at the end.
+
+        ``carried`` are types and first values. ``goes_on`` gets their names in a round and gives an i1, ``body`` gives
+        the next values; it may leave the function.
+        """
+        head, one, out = self.fresh_label("loop"), self.fresh_label("round"), self.fresh_label("looped")
+        before, names = self.current, [self.name() for _ in carried]
+        self.jump(head)
+        self.label(head)
+        start = len(self.lines)
+        self.branch(goes_on(names), one, out)
+        self.label(one)
+        following = body(names)
+        self.lines[start:start] = [
+            f"  {name} = phi {type} [ {first}, %{before} ], [ {then}, %{self.current} ]"
+            for name, (type, first), then in zip(names, carried, following, strict=True)
+        ]
+        self.jump(head)
+        self.label(out)
+        return names
 
     def assign(self, text: str) -> str:
         name = self.name()

@@ -136,28 +136,20 @@ def _bytes(x: Lowering, window: str, lane: str, given: list[str], size: int) -> 
     """One lane's first bytes, as an integer whose rest is zero."""
     w, kind = x.w, f"i{8 * size}"
     address, count = given
-    head, take, done = w.fresh_label("bytes"), w.fresh_label("byte"), w.fresh_label("taken")
-    before, k, more, sofar, next_sofar = w.current, w.name(), w.name(), w.name(), w.name()
-    start = len(w.lines)
-    w.jump(head)
-    w.label(take)
-    place = w.assign(f"add i64 {address}, {w.assign(f'zext i32 {k} to i64')}")
-    host = located(x, window, place, 1, lane, store=False)
-    byte = w.assign(f"load i8, ptr {w.assign(f'inttoptr i64 {host} to ptr')}, align 1")
-    wide = w.assign(f"zext i8 {byte} to {kind}")
-    shift = w.assign(f"zext i32 {w.assign(f'shl i32 {k}, 3')} to {kind}") if size > 4 else w.assign(f"shl i32 {k}, 3")
-    w.line(f"{next_sofar} = or {kind} {sofar}, {w.assign(f'shl {kind} {wide}, {shift}')}")
-    w.line(f"{more} = add i32 {k}, 1")
-    last = w.current
-    w.jump(head)
-    loop, w.lines[start + 1 :] = w.lines[start + 1 :], []
-    w.label(head)
-    w.line(f"{k} = phi i32 [ 0, %{before} ], [ {more}, %{last} ]")
-    w.line(f"{sofar} = phi {kind} [ 0, %{before} ], [ {next_sofar}, %{last} ]")
-    w.branch(w.assign(f"icmp ult i32 {k}, {count}"), take, done)
-    w.lines += loop
-    w.label(done)
-    return sofar
+
+    def byte(names: list[str]) -> list[str]:
+        k, sofar = names
+        place = w.assign(f"add i64 {address}, {w.assign(f'zext i32 {k} to i64')}")
+        host = located(x, window, place, 1, lane, store=False)
+        found = w.assign(f"load i8, ptr {w.assign(f'inttoptr i64 {host} to ptr')}, align 1")
+        wide, shift = w.assign(f"zext i8 {found} to {kind}"), w.assign(f"shl i32 {k}, 3")
+        if size > 4:
+            shift = w.assign(f"zext i32 {shift} to {kind}")
+        more = w.assign(f"or {kind} {sofar}, {w.assign(f'shl {kind} {wide}, {shift}')}")
+        return [w.assign(f"add i32 {k}, 1"), more]
+
+    _, taken = w.loop([("i32", "0"), (kind, "0")], lambda names: w.assign(f"icmp ult i32 {names[0]}, {count}"), byte)
+    return taken
 
 
 @lowers("cp", takes=lambda mods: bool({"commit_group", "wait_group", "wait_all"} & mods.keys()))

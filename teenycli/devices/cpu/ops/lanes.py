@@ -15,25 +15,18 @@ def each_lane(x: Lowering, values: Sequence[Value], result: str, body: Callable[
     w = x.w
     lanes = w.vector(result)
     given = [(w.vector(v.type), w.lanes(v)) for v in values]
-    bits = x.bits_of(x.exec)
-    head, one, out = w.fresh_label("lanes"), w.fresh_label("lane"), w.fresh_label("served")
-    before, left, fewer, sofar, more = w.current, w.name(), w.name(), w.name(), w.name()
-    start = len(w.lines)
-    w.jump(head)
-    w.label(one)
-    lane = native.first_lane(w, left)
-    scalars = [w.assign(f"extractelement {kind} {text}, i32 {lane}") for kind, text in given]
-    answer = body(lane, scalars)
-    w.line(f"{more} = insertelement {lanes} {sofar}, {result} {answer}, i32 {lane}")
-    minus = w.assign(f"sub i{w.width} {left}, 1")
-    w.line(f"{fewer} = and i{w.width} {left}, {minus}")
-    last = w.current
-    w.jump(head)
-    loop, w.lines[start + 1 :] = w.lines[start + 1 :], []
-    w.label(head)
-    w.line(f"{left} = phi i{w.width} [ {bits}, %{before} ], [ {fewer}, %{last} ]")
-    w.line(f"{sofar} = phi {lanes} [ zeroinitializer, %{before} ], [ {more}, %{last} ]")
-    w.branch(w.assign(f"icmp eq i{w.width} {left}, 0"), out, one)
-    w.lines += loop
-    w.label(out)
-    return Value(result, sofar, False)
+    kind = f"i{w.width}"
+
+    def some_left(names: list[str]) -> str:
+        return w.assign(f"icmp ne {kind} {names[0]}, 0")
+
+    def one(names: list[str]) -> list[str]:
+        left, sofar = names
+        lane = native.first_lane(w, left)
+        scalars = [w.assign(f"extractelement {type} {text}, i32 {lane}") for type, text in given]
+        answer = body(lane, scalars)
+        more = w.assign(f"insertelement {lanes} {sofar}, {result} {answer}, i32 {lane}")
+        return [w.assign(f"and {kind} {left}, {w.assign(f'sub {kind} {left}, 1')}"), more]
+
+    _, served = w.loop([(kind, x.bits_of(x.exec)), (lanes, "zeroinitializer")], some_left, one)
+    return Value(result, served, False)

@@ -76,18 +76,15 @@ def _to_each_rank(x: Lowering, body: Callable[[Value], None]) -> None:
     w = x.w
     size = x.field("launch", "cluster_size", "i32")
     alone = w.assign(f"icmp eq i32 {size}, 1")
-    head, out = w.fresh_label("ranks"), w.fresh_label("served")
-    before, rank, more = w.current, w.name(), w.name()
-    w.jump(head)
-    w.label(head)
-    first = len(w.lines)
-    w.line(f"{more} = add i32 {rank}, 1")
-    wide = w.assign(f"zext i32 {more} to i64")
-    far = w.assign(f"select i1 {alone}, i64 0, i64 {w.assign(f'shl i64 {wide}, {RANK_SHIFT}')}")
-    body(Value("i64", far, True))
-    w.lines.insert(first, f"  {rank} = phi i32 [ 0, %{before} ], [ {more}, %{w.current} ]")
-    w.branch(w.assign(f"icmp ult i32 {more}, {size}"), head, out)
-    w.label(out)
+
+    def one(names: list[str]) -> list[str]:
+        more = w.assign(f"add i32 {names[0]}, 1")
+        wide = w.assign(f"zext i32 {more} to i64")
+        far = w.assign(f"select i1 {alone}, i64 0, i64 {w.assign(f'shl i64 {wide}, {RANK_SHIFT}')}")
+        body(Value("i64", far, True))
+        return [more]
+
+    w.loop([("i32", "0")], lambda names: w.assign(f"icmp ult i32 {names[0]}, {size}"), one)
 
 
 @lowers("clusterlaunchcontrol", takes=lambda mods: "query_cancel" in mods)
