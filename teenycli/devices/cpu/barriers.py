@@ -30,6 +30,14 @@ class Verdict(IntEnum):
     STUCK = 2
 
 
+def _frame(warp: str, frame_size: int) -> str:
+    """Text for ``%frame``, that of one of the CTA's warps."""
+    return f"""
+  %warp64 = zext i32 {warp} to i64
+  %skip = mul i64 %warp64, {frame_size}
+  %frame = getelementptr i8, ptr %frames, i64 %skip""".lstrip("\n")
+
+
 def reset(frame_size: int) -> str:
     """``teeny.reset``: every warp fresh, every barrier empty."""
     barriers = sizeof(Barrier) * (CLUSTER_BARRIER + 1)
@@ -44,9 +52,7 @@ entry:
   br label %head
 head:
   %w = phi i32 [ 0, %entry ], [ %next, %head ]
-  %w64 = zext i32 %w to i64
-  %skip = mul i64 %w64, {frame_size}
-  %frame = getelementptr i8, ptr %frames, i64 %skip
+{_frame("%w", frame_size)}
   store i32 {int(WarpState.FRESH)}, ptr %frame
   %marks = getelementptr i8, ptr %frame, i64 {offset(FrameHead, "cluster")}
   store i32 0, ptr %marks
@@ -131,9 +137,7 @@ entry:
 warp:
   %w = phi i32 [ 0, %entry ], [ %wnext, %next ]
   %sum = phi i32 [ 0, %entry ], [ %sumnext, %next ]
-  %w64 = zext i32 %w to i64
-  %skip = mul i64 %w64, {frame_size}
-  %frame = getelementptr i8, ptr %frames, i64 %skip
+{_frame("%w", frame_size)}
   %state = load i32, ptr %frame
   %isdone = icmp eq i32 %state, {int(WarpState.DONE)}
   br i1 %isdone, label %next, label %living
@@ -166,9 +170,7 @@ entry:
 warp:
   %k = phi i32 [ 0, %entry ], [ %knext, %next ]
   %did = phi i32 [ 0, %entry ], [ %didnext, %next ]
-  %k64 = zext i32 %k to i64
-  %skip = mul i64 %k64, {frame_size}
-  %frame = getelementptr i8, ptr %frames, i64 %skip
+{_frame("%k", frame_size)}
   %state = load i32, ptr %frame
   %waits = icmp eq i32 %state, {int(WarpState.WAITING)}
   br i1 %waits, label %check, label %next
@@ -261,9 +263,7 @@ open:
   br label %unmark
 unmark:
   %k = phi i32 [ 0, %open ], [ %knext, %unmark ]
-  %k64 = zext i32 %k to i64
-  %skip = mul i64 %k64, {frame_size}
-  %frame = getelementptr i8, ptr %frames, i64 %skip
+{_frame("%k", frame_size)}
   %mp = getelementptr i8, ptr %frame, i64 {offset(FrameHead, "cluster")}
   store i32 0, ptr %mp
   %knext = add i32 %k, 1

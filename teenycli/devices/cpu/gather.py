@@ -46,18 +46,24 @@ def require_hosts(unit: Unit, space: str) -> str:
     return name
 
 
+def _one_host(locator: str, g: int, dead: str, good: str) -> str:
+    """Text for ``%host``, where the access of ``%lane`` lies: on to ``good``, or out with ``dead`` after a fault."""
+    return f"""\
+  %address = extractelement <{g} x i64> %addresses, i32 %lane
+  %thread = add i32 %lane, %lane0
+  %host = call i64 @{locator}(ptr %ctx, i64 %address, i64 %span, i32 %site, i32 %thread)
+  %dead = icmp eq i64 %host, 0
+  br i1 %dead, label %gone, label %{good}
+gone:
+  {dead}"""
+
+
 def _hosts_text(name: str, locator: str, space: str, g: int) -> str:
     vec = f"<{g} x i64>"
     slow = each_lane(
         g,
         f"""
-  %address = extractelement {vec} %addresses, i32 %lane
-  %thread = add i32 %lane, %lane0
-  %host = call i64 @{locator}(ptr %ctx, i64 %address, i64 %span, i32 %site, i32 %thread)
-  %dead = icmp eq i64 %host, 0
-  br i1 %dead, label %gone, label %next
-gone:
-  ret i1 false
+{_one_host(locator, g, "ret i1 false", "next")}
 next:
   %mine = getelementptr i64, ptr %to, i32 %lane
   store i64 %host, ptr %mine
@@ -146,13 +152,7 @@ def _text(name: str, locator: str, space: str, g: int, bits: int, store: bool, u
     slow = each_lane(
         g,
         f"""
-  %address = extractelement {vec} %addresses, i32 %lane
-  %thread = add i32 %lane, %lane0
-  %host = call i64 @{locator}(ptr %ctx, i64 %address, i64 %span, i32 %site, i32 %thread)
-  %dead = icmp eq i64 %host, 0
-  br i1 %dead, label %gone, label %go
-gone:
-  {nothing}
+{_one_host(locator, g, nothing, "go")}
 go:
   %at = add i64 %host, %delta
   %p = inttoptr i64 %at to ptr
