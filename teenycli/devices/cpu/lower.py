@@ -47,11 +47,6 @@ def stored_type(type: str) -> str:
     return _STORED.get(type) or f"i{type.lstrip('bsuf')}"
 
 
-def value_type(type: str) -> str:
-    """The LLVM type on which an instruction of a PTX type computes."""
-    return {"f16": "half", "bf16": "i16"}.get(type) or stored_type(type)
-
-
 @dataclass(slots=True)
 class Slot:
     """Memory of a cell: an LLVM pointer, the type it holds, and its place in the frame when it is saved there."""

@@ -386,8 +386,3 @@ class Writer:
 
     def iota(self, type: str = "i32", step: int = 1) -> str:
         return "<" + ", ".join(f"{type} {k * step}" for k in range(self.width)) + ">"
-
-
-def float_of(bits: int) -> str:
-    """The LLVM float type of that many bits."""
-    return _FLOAT_OF[bits]
