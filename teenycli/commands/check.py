@@ -72,14 +72,7 @@ def check(
         check_overrides(plain, [found.ops[name] for name in looked_at if name in found.ops])
         params = _checkpoint(checkpoint, node, ops)
     except TeenyError as error:
-        if as_json:
-            from teenycli.report.jsonout import check_document
-
-            console.document(check_document([], error.finding))
-        elif form == "github":
-            from teenycli.report.github import annotation
-
-            console.out.write(annotation(error.finding, _workspace()) + "\n")
+        _refuse(console, error, as_json, form)
         raise
     rows, code = [], Exit.OK
     for name in names:
@@ -94,20 +87,38 @@ def check(
         rows.append(row)
         code = max(code, exit_code)
     rows = [choice.of_row(row) for row in rows]
-    if as_json:
-        from teenycli.report.jsonout import check_document
-
-        console.document(check_document(rows))
-    elif form == "github":
-        from teenycli.report.github import workflow_commands
-
-        console.out.write("".join(f"{command}\n" for command in workflow_commands(rows, _workspace())))
+    if as_json or form == "github":
+        _write(console, rows, form)
     else:
         from teenycli.report.check_table import check_page
 
         shown = [row for row in rows if row.findings or row.error or not quiet]
         console.show(*check_page(shown, brief=not (console.out.tty or verbose), ignored=verbose))
     return max([code, *map(choice.exit, rows)])
+
+
+def _refuse(console: Console, error: TeenyError, as_json: bool, form: str) -> None:
+    """Say to a program that nothing could be checked; standard error says it to all."""
+    if as_json:
+        from teenycli.report.jsonout import check_document
+
+        console.document(check_document([], error.finding))
+    elif form == "github":
+        from teenycli.report.github import annotation
+
+        console.out.write(annotation(error.finding, _workspace()) + "\n")
+
+
+def _write(console: Console, rows: list[CheckRow], form: str) -> None:
+    """What a program reads: JSON, or GitHub's workflow commands."""
+    if form == "github":
+        from teenycli.report.github import workflow_commands
+
+        console.out.write("".join(f"{command}\n" for command in workflow_commands(rows, _workspace())))
+    else:
+        from teenycli.report.jsonout import check_document
+
+        console.document(check_document(rows))
 
 
 def _workspace() -> Path:
