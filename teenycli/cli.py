@@ -47,7 +47,7 @@ def cli() -> None:
 def run(args: Sequence[str] | None = None) -> int:
     """Run the command line ``args`` (the process's own when None); returns the exit code."""
     given = list(sys.argv[1:] if args is None else args)
-    tell = partial(_tell, _colour(given))
+    tell = partial(_tell, given)
     try:
         code = cli.main(given or ["--help"], prog_name="teeny", standalone_mode=False)
     except click.exceptions.Exit as done:
@@ -62,7 +62,9 @@ def run(args: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        _silence_stdout()
+        from teenycli.report.console import silence
+
+        silence(sys.stdout)  # what reads our output has gone
         return Exit.OK
     except OSError as error:  # click's own output; what commands write and read has errors of its own
         tell(Finding("unwritable-path", f"cannot write the output: {error.strerror or error}"))
@@ -79,29 +81,22 @@ def _usage(error: click.ClickException) -> Finding:
     return Finding("usage", clipped(error.format_message()), hint=hint)
 
 
-def _colour(args: Sequence[str]) -> str:
+def _colour(args: Sequence[str], choices: Sequence[str]) -> str:
     """What ``--color`` says: errors are shown here, where no command has read its options."""
     for option, value in zip(args, [*args[1:], ""], strict=False):
         choice = option.removeprefix("--color=") if option.startswith("--color=") else value
-        if option.startswith("--color") and choice in ("auto", "always", "never"):
+        if option.startswith("--color") and choice in choices:
             return choice
     return "auto"
 
 
-def _tell(colour: str, finding: Finding) -> None:
-    from teenycli.report.console import Console
+def _tell(args: Sequence[str], finding: Finding) -> None:
+    from teenycli.report.console import COLOUR_CHOICES, Console
     from teenycli.report.problems import closing, problem
 
     with suppress(TeenyError):  # standard error takes nothing: the exit code has to say it all
-        console = Console.of_process(colour)
+        console = Console.of_process(_colour(args, COLOUR_CHOICES))
         console.tell(*problem(finding), *(closing([finding]) if console.err.tty else ()))
-
-
-def _silence_stdout() -> None:
-    """What reads our output has gone; keep the interpreter from saying so when it flushes."""
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main() -> NoReturn:

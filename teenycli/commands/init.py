@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from teenycli.commands.options import color_option
 from teenycli.errors import Place, TeenyError
 from teenycli.exits import Exit
 from teenycli.report.console import Console
@@ -24,10 +25,7 @@ if TYPE_CHECKING:
 @click.option("--name", metavar="OP", help="What to call the op.  [default: as the entry]")
 @click.option("-o", "--output", metavar="FILE", help="Append to this manifest, or make it.  [default: print]")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing of what was written.")
-@click.option(
-    "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True,
-    help="When to colour. NO_COLOR and FORCE_COLOR are honoured.",
-)  # fmt: skip
+@color_option
 def init(file: str, entries: tuple[str, ...], name: str | None, output: str | None, quiet: bool, color: str) -> Exit:
     """Write a manifest table for each entry of a PTX file, to be filled in.
 

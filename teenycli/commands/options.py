@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
+from teenycli.report.console import COLOUR_CHOICES
+
 
 def amount(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
     """The callback of an option that takes a number, finite and not negative."""
@@ -21,6 +23,12 @@ def amount(ctx: click.Context, param: click.Parameter, value: float | None) -> f
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+color_option = click.option(
+    "--color", type=click.Choice(COLOUR_CHOICES), default="auto", show_default=True,
+    help="When to colour. NO_COLOR and FORCE_COLOR are honoured.",
+)  # fmt: skip
+
+
 def output_options(command: Command) -> Command:
     """``--json``, ``-q``, ``-v``, ``--color``: how a command shows what it found."""
     for option in reversed(
@@ -28,12 +36,9 @@ def output_options(command: Command) -> Command:
             click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
             click.option("-q", "--quiet", is_flag=True, help="Print errors, and no more than asked for."),
             click.option("-v", "--verbose", is_flag=True, help="Print more."),
-            click.option(
-                "--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True,
-                help="When to colour. NO_COLOR and FORCE_COLOR are honoured.",
-            ),
+            color_option,
         )
-    ):  # fmt: skip
+    ):
         command = option(command)
     return command
 

@@ -35,6 +35,7 @@ STYLES: Mapping[str, str] = {
     "note": "blue",
 }
 
+#: What ``--color`` takes.
 COLOUR_CHOICES = ("auto", "always", "never")
 
 
@@ -47,6 +48,14 @@ def wants_colour(choice: str, tty: bool, environ: Mapping[str, str]) -> bool:
     if environ.get("FORCE_COLOR"):
         return True
     return tty and environ.get("TERM") != "dumb"
+
+
+def silence(stream: TextIO) -> None:
+    """Let what is still to come go nowhere: the interpreter flushes once more when it ends, and would complain."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
 
 
 class Surface:
@@ -99,11 +108,7 @@ class Surface:
     def _lose(self, error: OSError) -> None:
         """Stop writing: in silence when the reader has gone, else with an error (a full disk)."""
         self.gone = True
-        with contextlib.suppress(OSError, ValueError):
-            # The interpreter flushes once more when it ends, and would complain.
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, self.stream.fileno())
-            os.close(null)
+        silence(self.stream)
         # Windows says EINVAL for a pipe without a reader.
         if error.errno not in (errno.EPIPE, errno.EINVAL):
             raise TeenyError("unwritable-path", f"cannot write the output: {error.strerror or error}") from None
