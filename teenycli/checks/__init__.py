@@ -21,6 +21,7 @@ from teenycli.checks.geometry import (
     shared_memory,
 )
 from teenycli.checks.gradients import gradients_asked_for
+from teenycli.checks.memory import memory
 from teenycli.checks.subject import Subject, subjects_of
 from teenycli.checks.tensormaps import tensor_maps
 from teenycli.errors import Finding, Severity
@@ -38,7 +39,9 @@ _GEOMETRY: tuple[Rule, ...] = (
     tensor_maps,
 )  # fmt: skip
 _DATA: tuple[PlanRule, ...] = (row_strides, initial_data, gradients_asked_for)
-RULES = (*_ARGUMENTS, *_BUFFERS, *_GEOMETRY, *_DATA)
+#: Over what the launches touch, which is looked at when nothing is wrong so far.
+_MEMORY: tuple[PlanRule, ...] = (memory,)
+RULES = (*_ARGUMENTS, *_BUFFERS, *_GEOMETRY, *_DATA, *_MEMORY)
 
 #: Ids of the findings without which no launch can be laid out: ``--no-check`` does not skip these.
 LAYOUT_IDS = frozenset({"argument-count", "argument-width", "row-stride"})
@@ -56,6 +59,8 @@ def check(plan: Plan, module: Module, spec: OpSpec) -> list[Finding]:
         *_of_launches(_GEOMETRY, subjects),
         *(finding for rule in _DATA for finding in rule(subjects)),
     ]
+    if not any(finding.severity is Severity.ERROR for finding in found):
+        found += [finding for rule in _MEMORY for finding in rule(subjects)]
     order = list(Severity)
     return sorted(found, key=lambda finding: order.index(finding.severity))
 
