@@ -140,7 +140,7 @@ def _idle_blocks(subjects: Sequence[Subject], trace: Trace) -> Iterator[Finding]
     for subject in subjects:
         busy = trace.busy[subject.launch.index]
         idle = len(busy) - int(busy.sum())
-        if idle:
+        if 0 < idle < len(busy):
             yield Finding(
                 "idle-blocks",
                 f"{_in(subject)}{idle:,} of {len(busy):,} blocks touch no buffer: the grid is larger than it need be",

@@ -133,13 +133,14 @@ def _ops_of(manifest: Manifest, pipeline: str) -> tuple[str, ...]:
 
 def _check_pipeline(manifest: Manifest, name: str, overrides: Overrides) -> tuple[CheckRow, Exit]:
     """A row for a pipeline: what does not fit between its ops, and in each at the dims that it has there."""
-    from teenycli.commands.cases import judge_chain, open_chain
+    from teenycli.commands.cases import judge_chain, open_chain, with_memory
     from teenycli.launch.cases import overrides_for
 
     try:
         chain = open_chain(manifest, [name])
         assert chain is not None
-        judged = judge_chain(chain, overrides_for([step.spec for step in chain.pipeline.steps], overrides))
+        chained = judge_chain(chain, overrides_for([step.spec for step in chain.pipeline.steps], overrides))
+        judged = [with_memory(one) for one in chained]
     except TeenyError as error:
         return CheckRow(f"pipeline.{name}", {}, error=error.finding), error.exit
     findings = tuple(dict.fromkeys(finding for one in judged for finding in one.findings))
@@ -181,8 +182,10 @@ def _check(
 
 
 def _judged(name: str, case: dict[str, int], judge: Callable[[], Judged]) -> tuple[CheckRow, Exit]:
+    from teenycli.commands.cases import with_memory
+
     try:
-        judged = judge()
+        judged = with_memory(judge())
     except TeenyError as error:
         return CheckRow(name, case, error=error.finding), error.exit
     ignored = tuple((finding, judged.spec.ignore[finding.id]) for finding in judged.ignored)

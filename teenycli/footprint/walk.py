@@ -136,11 +136,11 @@ class Walk:
         meeting = graph.meeting(at)
         for step in (step for k in graph.between(at, meeting) for step in frame.slice.steps[k]):
             if step.op.call is not None:
-                self._lose(frame, step.op)
+                self._lose(frame, step.op, lanes)
                 continue
             self._forget(frame, step.op, lanes)
             if any(isinstance(operand, Mem) for operand in step.op.operands):
-                self._blur(frame, step.op)
+                self._blur(frame, step.op, lanes)
                 if step.op.opcode == "st" and space_of(step.op) in ("", "local"):
                     self.locals.spoil(lanes)
         return meeting
@@ -151,11 +151,12 @@ class Walk:
             if register in frame.registers:
                 frame.registers[register] = frame.registers[register].only(~lanes)
 
-    def _blur(self, frame: Frame, op: Op) -> None:
-        """``op`` touches memory somewhere."""
+    def _blur(self, frame: Frame, op: Op, lanes: Array) -> None:
+        """``op`` touches memory somewhere in ``lanes``."""
         reads, writes = effect_of(op)
         if reads or writes:
             self.trace.blur(self.guide.reaches(frame.slice.code, op), reads, writes)
+            self.trace.stir(self.threads.where, np.flatnonzero(lanes))
 
     # --- steps ---
 
@@ -218,7 +219,7 @@ class Walk:
             self._forget(frame, op, lanes | perhaps)
         found = access_of(op)
         if found is None:
-            self._blur(frame, op)
+            self._blur(frame, op, lanes | perhaps)
             return
         if op.opcode == "cp":
             lanes, perhaps = self._copying(frame, op, lanes, perhaps)
@@ -230,8 +231,7 @@ class Walk:
             address = Value((address.bits & np.uint64(2**32 - 1)) + np.uint64(WINDOWS["shared"]), address.known)
         lost = (lanes | perhaps) & ~address.known
         if lost.any():
-            self._blur(frame, access.op)
-            self.trace.stir(self.threads.where, np.flatnonzero(lost))
+            self._blur(frame, access.op, lost)
         for some, sure in ((lanes, True), (perhaps, False)):
             chosen = np.flatnonzero(some & address.known)
             if len(chosen):
@@ -322,7 +322,7 @@ class Walk:
         assert call is not None
         callee = self.guide.slice_of(call.target) if isinstance(call.target, Function) else None
         if callee is None or frame.depth >= _DEPTH or perhaps.any():
-            self._lose(frame, op)
+            self._lose(frame, op, lanes | perhaps)
             return
         inner, function = Frame(callee, frame.depth + 1), callee.code.function
         for formal, argument in zip(function.params, call.args, strict=False):
@@ -331,9 +331,10 @@ class Walk:
         for formal, operand in zip(function.returns, call.returns, strict=False):
             self._hand_back(inner, formal, frame, operand, lanes)
 
-    def _lose(self, frame: Frame, op: Op) -> None:
+    def _lose(self, frame: Frame, op: Op, lanes: Array) -> None:
         """A call that is not followed may touch everything."""
         self.trace.blur(list(self.trace.buffers), True, True)
+        self.trace.stir(self.threads.where, np.flatnonzero(lanes))
         for register in results(op):
             frame.registers.pop(register, None)
         frame.cells, self.locals = Cells(), Cells()
