@@ -346,5 +346,5 @@ def test_each_row_stride_is_to_be_told(teeny: Teeny, tmp_path: Path) -> None:
     wires = 'wire = { "both.x" = "linear.y", "both.z" = "linear.y" }'
     path = write(tmp_path, f'ops = ["linear", "both"]\n{wires}', both=both)
     done = teeny("check", "head", "-m", path, "--json")
-    assert ids(done) == ["wire-row-stride"]
+    assert ids(done) == ["wire-row-stride", "buffer-unused"]
     assert "'both.z' expects tight rows" in done.json["ops"][0]["findings"][0]["message"]
