@@ -23,6 +23,7 @@ from teenycli.checks.geometry import (
     shared_memory,
 )
 from teenycli.checks.gradients import gradients_asked_for
+from teenycli.checks.strides import index_reach, stride_values
 from teenycli.checks.subject import Subject, subjects_of
 from teenycli.checks.tensormaps import tensor_maps
 from teenycli.errors import Finding, Severity
@@ -37,7 +38,7 @@ _ARGUMENTS: tuple[Rule, ...] = (argument_count, argument_width, argument_kind)
 _BUFFERS: tuple[PlanRule, ...] = (buffer_direction,)
 #: What arguments mean to the kernel: asked where each of them fits its parameter.
 _MEANING: tuple[PlanRule, ...] = (unused_buffers,)
-_VALUES: tuple[Rule, ...] = (element_types, unused_parameters)
+_VALUES: tuple[Rule, ...] = (element_types, stride_values, index_reach, unused_parameters)
 _GEOMETRY: tuple[Rule, ...] = (
     parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, cluster_shape, shared_memory,
     tensor_maps,

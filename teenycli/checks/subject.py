@@ -19,6 +19,7 @@ from teenycli.ptx.layout import Slot, layout
 from teenycli.ptx.model import Function, Module
 from teenycli.ptx.roles import Part, parts_of
 from teenycli.ptx.search import shared_static
+from teenycli.ptx.strides import Reached, Unit, reached
 from teenycli.ptx.usage import Usage, usage_of
 
 
@@ -50,6 +51,11 @@ class Compiled:
     def parts(self) -> tuple[Part, ...]:
         """What each offset of a parameter that the body loads is to it."""
         return parts_of(self.code)
+
+    @cached_property
+    def reached(self) -> dict[Unit, Reached]:
+        """How the body makes the addresses that each parameter is part of."""
+        return reached(self.code)
 
     @cached_property
     def static_shared(self) -> int:
