@@ -25,6 +25,7 @@ from teenycli.checks.geometry import (
 from teenycli.checks.gradients import gradients_asked_for
 from teenycli.checks.strides import index_reach, stride_values
 from teenycli.checks.subject import Subject, subjects_of
+from teenycli.checks.swaps import with_swaps
 from teenycli.checks.tensormaps import tensor_maps
 from teenycli.errors import Finding, Severity
 from teenycli.launch.plan import Plan
@@ -57,7 +58,7 @@ def check(plan: Plan, module: Module, spec: OpSpec) -> list[Finding]:
     """
     subjects = subjects_of(plan, module, spec)
     found = [
-        *_of_arguments(subjects),
+        *with_swaps(subjects, _of_arguments(subjects), _of_arguments),
         *_of_launches(_GEOMETRY, subjects),
         *_of_plan(_DATA, subjects),
     ]
