@@ -23,11 +23,11 @@ from teenycli.commands.running import (
     Outcome,
     check_expectations,
     check_names,
-    name_of,
     run_backward,
     run_case,
 )
 from teenycli.devices.base import Device
+from teenycli.devices.contents import name_of
 from teenycli.devices.gradcheck import Pair, check_differentiable
 from teenycli.devices.select import choose
 from teenycli.errors import Finding, Severity, TeenyError
