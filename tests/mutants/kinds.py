@@ -130,10 +130,47 @@ def shown(arg: ArgSpec) -> str:
     return arg.text if arg.kind == "struct" else f"{arg.kind} {arg.text}"
 
 
-def drop(target: Target) -> Iterator[Edit]:
+@dataclass(frozen=True)
+class _Row:
+    """Arguments in a row: all of a kernel, or the members of its struct ``of``."""
+
+    target: Target
+    args: tuple[ArgSpec, ...]
+    of: int | None = None
+
+    def name(self, k: int) -> str:
+        where = f"arg {k}" if self.of is None else f"member {k} of arg {self.of}"
+        return f"{where} '{shown(self.args[k])}'"
+
+    def put(self, args: tuple[ArgSpec, ...]) -> OpSpec:
+        """The op with others in their place."""
+        if self.of is None:
+            return self.target.put(args=args)
+        struct = parse_argument(f"{{{', '.join(map(shown, args))}}}")
+        return self.target.put(args=_with(self.target.kernel.args, {self.of: struct}))
+
+    def exchanged(self, changes: Mapping[int, ArgSpec]) -> OpSpec:
+        return self.put(_with(self.args, changes))
+
+    def edit(self, form: str, what: str, spec: OpSpec, args: tuple[int, ...] = ()) -> Edit:
+        """An edit; of members it is not known which parameter they are."""
+        return Edit(form, what, spec, args if self.of is None else ())
+
+
+def _rows(target: Target) -> Iterator[_Row]:
     args = target.kernel.args
-    for k, arg in enumerate(args):
-        yield Edit(f"drop {arg.kind}", f"drop arg {k} '{shown(arg)}'", target.put(args=args[:k] + args[k + 1 :]))
+    yield _Row(target, args)
+    yield from (_Row(target, arg.members, k) for k, arg in enumerate(args) if len(arg.members) > 1)
+
+
+def _with(args: tuple[ArgSpec, ...], changes: Mapping[int, ArgSpec]) -> tuple[ArgSpec, ...]:
+    return tuple(changes.get(k, arg) for k, arg in enumerate(args))
+
+
+def drop(target: Target) -> Iterator[Edit]:
+    for row in _rows(target):
+        for k, arg in enumerate(row.args):
+            yield row.edit(f"drop {arg.kind}", f"drop {row.name(k)}", row.put(row.args[:k] + row.args[k + 1 :]))
 
 
 def add(target: Target) -> Iterator[Edit]:
@@ -145,42 +182,39 @@ def add(target: Target) -> Iterator[Edit]:
 
 
 def duplicate(target: Target) -> Iterator[Edit]:
-    args = target.kernel.args
-    for k, arg in enumerate(args):
-        twice = (*args[: k + 1], arg, *args[k + 1 :])
-        yield Edit(f"twice {arg.kind}", f"pass arg {k} '{shown(arg)}' twice", target.put(args=twice))
-    for k, m in permutations(range(len(args)), 2):
-        first = args[k] not in args[:k]
-        if first and args[k].kind == args[m].kind and args[k].text != args[m].text:
-            what = f"pass '{shown(args[k])}' for arg {m} '{shown(args[m])}' too"
-            yield Edit(f"repeat {args[k].kind}", what, target.put(args=_with(args, {m: args[k]})), (k, m))
+    for row in _rows(target):
+        args = row.args
+        for k, arg in enumerate(args):
+            twice = row.put((*args[: k + 1], arg, *args[k + 1 :]))
+            yield row.edit(f"twice {arg.kind}", f"pass {row.name(k)} twice", twice)
+        for k, m in permutations(range(len(args)), 2):
+            first = args[k] not in args[:k]
+            if first and args[k].kind == args[m].kind and args[k].text != args[m].text:
+                what = f"pass '{shown(args[k])}' for {row.name(m)} too"
+                yield row.edit(f"repeat {args[k].kind}", what, row.exchanged({m: args[k]}), (k, m))
 
 
 def retype(target: Target) -> Iterator[Edit]:
-    args = target.kernel.args
     buffer = next((b.name for b in target.plan.buffers if b.role != "scratch"), "null")
-    for k, arg in enumerate(args):
-        for form in RETYPED.get(arg.kind, ()):
-            if arg.kind == "ptr" and not re.fullmatch(r"\w+", arg.text):
-                form = form.replace("{}.size", "1")  # an expression may be of several buffers
-            text = form.format(arg.text if arg.text != "null" else "inputs[0]", buffer=buffer)
-            what = f"retype arg {k} '{shown(arg)}' to '{text}'"
-            yield Edit(
-                f"{arg.kind} to {text.split()[0]}", what, target.put(args=_with(args, {k: parse_argument(text)}))
-            )
+    for row in _rows(target):
+        for k, arg in enumerate(row.args):
+            for form in RETYPED.get(arg.kind, ()):
+                if arg.kind == "ptr" and not re.fullmatch(r"\w+", arg.text):
+                    form = form.replace("{}.size", "1")  # an expression may be of several buffers
+                text = form.format(arg.text if arg.text != "null" else buffer, buffer=buffer)
+                new = parse_argument(text)
+                what = f"retype {row.name(k)} to '{text}'"
+                yield row.edit(f"{arg.kind} to {new.kind}", what, row.exchanged({k: new}))
 
 
 def swap(target: Target) -> Iterator[Edit]:
-    args = target.kernel.args
-    for k, m in combinations(range(len(args)), 2):
-        if args[k] != args[m]:
-            what = f"swap args {k} '{shown(args[k])}' and {m} '{shown(args[m])}'"
-            kinds = " and ".join(sorted((args[k].kind, args[m].kind)))
-            yield Edit(f"swap {kinds}", what, target.put(args=_with(args, {k: args[m], m: args[k]})), (k, m))
-
-
-def _with(args: tuple[ArgSpec, ...], changes: Mapping[int, ArgSpec]) -> tuple[ArgSpec, ...]:
-    return tuple(changes.get(k, arg) for k, arg in enumerate(args))
+    for row in _rows(target):
+        args = row.args
+        for k, m in combinations(range(len(args)), 2):
+            if args[k] != args[m]:
+                kinds = " and ".join(sorted((args[k].kind, args[m].kind)))
+                what = f"swap {row.name(k)} and {row.name(m)}"
+                yield row.edit(f"swap {kinds}", what, row.exchanged({k: args[m], m: args[k]}), (k, m))
 
 
 # --- geometry --------------------------------------------------------------------------------------------------------

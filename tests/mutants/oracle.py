@@ -61,6 +61,7 @@ class Oracle:
         self.modules = modules
         self.timeout = timeout
         self.device = CpuDevice(threads=1)
+        self._cases: dict[str, list[Dims]] = {}
         self._kernels: dict[tuple[int, str], Kernel | TeenyError] = {}
         self._originals: dict[tuple[str, tuple[tuple[str, int], ...], bool], tuple[Plan, Arrays, Arrays]] = {}
 
@@ -75,7 +76,7 @@ class Oracle:
     def verdict(self, mutant: Mutant) -> Verdict:
         """Whether ``mutant`` computes what its original does, in every case."""
         verdict = SAME_LAUNCHES
-        for case in sorted(cases_of(mutant.original), key=lambda case: self._bytes(mutant.original, case)):
+        for case in self._cases_of(mutant.original):
             found = self._at(mutant, case)
             if found != SAME_LAUNCHES:
                 verdict = found
@@ -83,8 +84,13 @@ class Oracle:
                 break
         return verdict
 
-    def _bytes(self, spec: OpSpec, case: Dims) -> int:
-        return sum(buffer.nbytes for buffer in self.modules.plan(spec, case, False).buffers)
+    def _cases_of(self, spec: OpSpec) -> list[Dims]:
+        """The cases of an op, that of the smallest buffers first."""
+        if spec.name not in self._cases:
+            sizes = [sum(b.nbytes for b in self.modules.plan(spec, case, False).buffers) for case in cases_of(spec)]
+            ordered = sorted(zip(sizes, cases_of(spec), strict=True), key=lambda pair: pair[0])
+            self._cases[spec.name] = [case for _, case in ordered]
+        return self._cases[spec.name]
 
     def _at(self, mutant: Mutant, case: Dims) -> Verdict:
         """The verdict at one case. What a forward shares with its backward may change that alone."""
