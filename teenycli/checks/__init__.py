@@ -6,7 +6,7 @@ or over all launches of a plan. ``RULES`` lists them in the order in which their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from teenycli.checks.arguments import argument_count, argument_kind, argument_width, parameter_bytes
@@ -23,7 +23,7 @@ from teenycli.checks.geometry import (
     shared_memory,
 )
 from teenycli.checks.gradients import gradients_asked_for
-from teenycli.checks.memory import memory
+from teenycli.checks.memory import largest_inputs, memory
 from teenycli.checks.strides import index_reach, stride_values
 from teenycli.checks.subject import Subject, subjects_of
 from teenycli.checks.swaps import with_swaps
@@ -48,6 +48,8 @@ _GEOMETRY: tuple[Rule, ...] = (
 _DATA: tuple[PlanRule, ...] = (row_strides, initial_data, gradients_asked_for)
 RULES = (*_ARGUMENTS, *_BUFFERS, *_MEANING, *_VALUES, *_GEOMETRY, *_DATA)
 
+#: Operations on threads that looking at what a plan touches may take: a second or so.
+MEMORY_WORK = 60_000_000
 #: Ids of the findings without which no launch can be laid out: ``--no-check`` does not skip these.
 LAYOUT_IDS = frozenset({"argument-count", "argument-width", "row-stride"})
 
@@ -66,10 +68,23 @@ def check(plan: Plan, module: Module, spec: OpSpec) -> list[Finding]:
     return _worst_first(found)
 
 
-def check_memory(plan: Plan, module: Module, spec: OpSpec) -> list[Finding]:
-    """What the launches touch that they should not, or not at all. Makes sense of a plan without errors only, and takes
-    numpy and some milliseconds. Raises what parsing the body raises."""
-    return _worst_first(list(memory(subjects_of(plan, module, spec))))
+def check_memory(
+    plan: Plan, module: Module, spec: OpSpec, largest: Collection[str] = (), work: int = MEMORY_WORK
+) -> list[Finding]:
+    """What the launches touch that they should not, or not at all: of a plan without errors, since it takes the
+    arguments as they are. Needs numpy and some milliseconds.
+
+    ``largest`` are the inputs that should be read (see ``largest_inputs``), ``work`` bounds what it takes, in
+    operations on threads. Raises what parsing the body raises.
+    """
+    subjects = subjects_of(plan, module, spec)
+
+    def ask(exchanged: Sequence[Subject], most: int = work // 20) -> list[Finding]:
+        errors = [f for f in _of_arguments(exchanged) if f.severity is Severity.ERROR]
+        return errors or list(memory(exchanged, largest, most))
+
+    found = list(memory(subjects, largest, work))
+    return _worst_first(with_swaps(subjects, found, ask))
 
 
 def _worst_first(found: list[Finding]) -> list[Finding]:
@@ -112,4 +127,4 @@ def directed(plan: Plan, module: Module, spec: OpSpec) -> Plan:
     return with_directions(subjects_of(plan, module, spec)[0])
 
 
-__all__ = ["LAYOUT_IDS", "RULES", "check", "check_memory", "directed"]
+__all__ = ["LAYOUT_IDS", "RULES", "check", "check_memory", "directed", "largest_inputs"]

@@ -6,33 +6,51 @@ left alone. May import ``checks.subject``, ``footprint``, and what these may.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding, Place, Severity
-from teenycli.launch.plan import Address, Argument, Buffer
+from teenycli.launch.plan import Address, Argument, Buffer, Plan
 
 if TYPE_CHECKING:
     from teenycli.footprint import Miss, Touched, Trace
 
 
-def memory(subjects: Sequence[Subject]) -> Iterator[Finding]:
-    """Accesses that miss, elements of outputs that no thread writes or two blocks do, blocks that do nothing.
+def memory(subjects: Sequence[Subject], largest: Collection[str], work: int) -> Iterator[Finding]:
+    """Accesses that miss, elements of outputs that no thread writes or two blocks do, inputs that are hardly read,
+    blocks that do nothing.
 
-    Raises what parsing the body raises.
+    ``largest`` are the inputs of which no other case has more: a kernel may well see little of a small one, where
+    edges are all there is. ``work`` is how many operations on lanes it may take. Raises what parsing the body raises.
     """
     from teenycli.footprint import footprint_of
 
     subject = subjects[0]
-    trace = footprint_of(subject.plan, subject.module, subject.entry, subject.slots)
+    trace = footprint_of(subject.plan, subject.module, subject.entry, subject.slots, work)
     yield from _misses(subjects, trace)
     if any(miss.problem in ("bounds", "null") for miss in trace.misses.values()):
         return  # where accesses go astray, what is covered says nothing new
     for touched in trace.buffers.values():
-        yield from _coverage(subject, touched, trace.complete)
+        yield from _overlap(subject, touched)
+        if trace.complete:
+            yield from _coverage(subject, touched)
+            if touched.buffer.name in largest:
+                yield from _hardly_read(subject, touched)
     if trace.complete:
         yield from _idle_blocks(subjects, trace)
+
+
+def largest_inputs(plans: Sequence[Plan]) -> list[frozenset[str]]:
+    """Of each of the plans of an op, at its cases, the inputs that it has most of: of each input one plan at least."""
+    best: dict[str, tuple[tuple[int, int], int]] = {}
+    for index, plan in enumerate(plans):
+        total = sum(buffer.nbytes for buffer in plan.buffers)
+        for buffer in plan.buffers:
+            measure = buffer.size, total
+            if buffer.role in ("input", "param") and (buffer.name not in best or measure > best[buffer.name][0]):
+                best[buffer.name] = measure, index
+    return [frozenset(name for name, (_, at) in best.items() if at == index) for index in range(len(plans))]
 
 
 # --- accesses ----------------------------------------------------------------------------------------------------
@@ -102,36 +120,61 @@ def _buffers_of(argument: Argument) -> list[str | None]:
 # --- coverage ----------------------------------------------------------------------------------------------------
 
 
-def _coverage(subject: Subject, touched: Touched, complete: bool) -> Iterator[Finding]:
-    """An output that begins with nothing is written from end to end, and no element by two blocks."""
-    buffer = touched.buffer
-    if not buffer.is_output or touched.written is None or touched.written_anywhere:
-        return
-    name = buffer.output or buffer.name
+def _overlap(subject: Subject, touched: Touched) -> Iterator[Finding]:
+    """No element of an output is stored by two blocks."""
     contested = int(touched.contested.sum()) if touched.contested is not None else 0
     if contested:
         yield Finding(
             "output-overlap",
-            f"{_count(contested, 'element')} of '{name}' {'is' if contested == 1 else 'are'} written by more than one "
-            "block: the last one wins",
+            f"{_count(contested, 'element')} of '{_name(touched)}' {'is' if contested == 1 else 'are'} written by more "
+            "than one block: the last one wins",
             Severity.WARNING,
-            where=subject.key(buffer.source),
+            where=subject.key(touched.buffer.source),
             hint="do strides, grid and block belong together? What several blocks add to wants atomics",
         )
-    if not complete or buffer.role != "output" or buffer.init is not None or not touched.writes:
+
+
+def _coverage(subject: Subject, touched: Touched) -> Iterator[Finding]:
+    """An output is written from end to end, unless something is to be there before or is added to."""
+    buffer = touched.buffer
+    in_place = buffer.role != "output"
+    begun = buffer.init is not None and not subject.plan.backward
+    if not buffer.is_output or touched.written is None or touched.written_anywhere or not touched.writes:
         return
-    count, elems, stride = buffer.rows
-    missing = ~touched.written.reshape(count, stride)[:, :elems].reshape(-1) if buffer.size else touched.written
+    if touched.updates or (begun and not in_place):
+        return
+    missing = touched.missing(touched.written)
     unwritten = int(missing.sum())
-    if unwritten:
-        first = int(missing.argmax())
+    if not unwritten:
+        return
+    first = int(missing.argmax())
+    yield Finding(
+        "output-not-covered",
+        f"no thread writes {unwritten:,} of {buffer.size:,} elements of '{_name(touched)}', "
+        f"the first at {_index(first, buffer.shape)}{': they stay as they were' if in_place else ''}",
+        Severity.WARNING if in_place else Severity.ERROR,
+        where=subject.key("grid" if first + unwritten == buffer.size else buffer.source),
+        hint='does the grid cover the output? A kernel that only adds to it wants init = "zeros"',
+        note=f"grid {_triple(subject.launch.grid)} of blocks {_triple(subject.launch.block)}",
+    )
+
+
+def _hardly_read(subject: Subject, touched: Touched) -> Iterator[Finding]:
+    """An input is read, and not by half."""
+    buffer = touched.buffer
+    if buffer.is_output or touched.read is None or touched.read_anywhere or not touched.reads:
+        return
+    missing = touched.missing(touched.read)
+    unread = int(missing.sum())
+    if 2 * unread > buffer.size:
         yield Finding(
-            "output-not-covered",
-            f"no thread writes {unwritten:,} of {buffer.size:,} elements of '{name}', "
-            f"the first at {_index(first, buffer.shape)}",
-            where=subject.key("grid" if first + unwritten == buffer.size else buffer.source),
-            hint='does the grid cover the output? A kernel that only adds to it wants init = "zeros"',
-            note=f"grid {_triple(subject.launch.grid)} of blocks {_triple(subject.launch.block)}",
+            "input-hardly-read",
+            f"of {buffer.size:,} elements of '{buffer.name}' {_count(buffer.size - unread, 'element')} "
+            f"{'is' if buffer.size - unread == 1 else 'are'} read; the first that no thread reads is "
+            f"{_index(int(missing.argmax()), buffer.shape)}",
+            Severity.WARNING,
+            where=subject.key(_argument_to(subject, buffer)),
+            hint="do the strides and bounds that are passed belong to it?",
         )
 
 
@@ -150,6 +193,10 @@ def _idle_blocks(subjects: Sequence[Subject], trace: Trace) -> Iterator[Finding]
 
 
 # --- words -------------------------------------------------------------------------------------------------------
+
+
+def _name(touched: Touched) -> str:
+    return touched.buffer.output or touched.buffer.name
 
 
 def _index(flat: int, shape: tuple[int, ...]) -> str:

@@ -21,16 +21,18 @@ _ANSWERS = 2
 Ask = Callable[[Sequence[Subject]], list[Finding]]
 
 
-def with_swaps(subjects: Sequence[Subject], found: list[Finding], ask: Ask) -> list[Finding]:
+def with_swaps(subjects: Sequence[Subject], found: list[Finding], ask: Ask, tries: int = _TRIES) -> list[Finding]:
     """``found``, what ``ask`` finds in the launches, with a hint where two arguments look swapped.
+
+    ``tries`` is how many launches are looked at with two arguments exchanged.
 
     They do where all errors and warnings are gone once they are exchanged, in every launch.
     """
     if not any(_counts(finding) for finding in found):
         return found
     fitting = []
-    for one, other in islice(_pairs(subjects), _TRIES // len(subjects)):
-        exchanged = [_exchanged(subject, one, other) for subject in subjects]
+    for one, other in islice(_pairs(subjects), tries // len(subjects)):
+        exchanged = _in_one_plan([_exchanged(subject, one, other) for subject in subjects])
         if not any(_counts(finding) for finding in ask(exchanged)):
             fitting.append((one, other))
     if not 1 <= len(fitting) <= _ANSWERS:
@@ -57,8 +59,13 @@ def _exchanged(subject: Subject, one: int, other: int) -> Subject:
     first, second = args[one], args[other]
     args[one], args[other] = replace(second, offset=first.offset), replace(first, offset=second.offset)
     launch = replace(subject.launch, args=tuple(args))
-    launches = tuple(launch if each is subject.launch else each for each in subject.plan.launches)
-    return Subject(replace(subject.plan, launches=launches), launch, subject.compiled, subject.spec)
+    return replace(subject, launch=launch)
+
+
+def _in_one_plan(subjects: Sequence[Subject]) -> list[Subject]:
+    """The subjects of one plan, with its launches now as theirs are."""
+    plan = replace(subjects[0].plan, launches=tuple(subject.launch for subject in subjects))
+    return [Subject(plan, subject.launch, subject.compiled, subject.spec) for subject in subjects]
 
 
 def _words(args: Sequence[Argument], one: int, other: int) -> str:

@@ -5,12 +5,12 @@ May import the rooms below.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from teenycli.checks import check, check_memory, directed
+from teenycli.checks import MEMORY_WORK, check, check_memory, directed
 from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.launch.backward import plan_backward
 from teenycli.launch.build import plan_case, with_inits
@@ -86,14 +86,14 @@ def judge_plan(spec: OpSpec, plan: Plan, module: Module) -> Judged:
     return _without_ignored(Judged(spec, plan, module, tuple(check(plan, module, spec))))
 
 
-def with_memory(judged: Judged) -> Judged:
+def with_memory(judged: Judged, largest: Collection[str] = (), work: int = MEMORY_WORK) -> Judged:
     """``judged`` with what its launches touch that they should not, when nothing else is wrong with them.
 
-    Raises what parsing the body raises.
+    ``largest`` and ``work`` are those of ``check_memory``. Raises what parsing the body raises.
     """
     if judged.errors:
         return judged
-    found = check_memory(judged.plan, judged.module, judged.spec)
+    found = check_memory(judged.plan, judged.module, judged.spec, largest, work)
     return _without_ignored(replace(judged, findings=(*judged.findings, *found)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -207,23 +207,36 @@ def _check(
     except TeenyError as error:
         yield CheckRow(name, {}, error=error.finding), error.exit
         return
-    for case in cases:
-        yield _judged(name, case, partial(judge, spec, case, overrides, module, checkpoint))
-    if backward is None:
-        return
-    for case in cases:
-        yield _judged(spec.kernel(True).name, case, partial(judge_backward, spec, case, overrides, backward))
+    yield from _rows(name, cases, [partial(judge, spec, case, overrides, module, checkpoint) for case in cases])
+    if backward is not None:
+        judges = [partial(judge_backward, spec, case, overrides, backward) for case in cases]
+        yield from _rows(spec.kernel(True).name, cases, judges)
 
 
-def _judged(name: str, case: dict[str, int], judge: Callable[[], Judged]) -> tuple[CheckRow, Exit]:
+def _rows(
+    name: str, cases: Sequence[dict[str, int]], judges: Sequence[Callable[[], Judged]]
+) -> Iterator[tuple[CheckRow, Exit]]:
+    """The rows of an op at its cases: what fits each launch, and then what the launches touch."""
+    from teenycli.checks import largest_inputs
     from teenycli.commands.cases import with_memory
 
+    outcomes = [_attempt(judge) for judge in judges]
+    largest = iter(largest_inputs([one.plan for one in outcomes if not isinstance(one, TeenyError)]))
+    for case, outcome in zip(cases, outcomes, strict=True):
+        if not isinstance(outcome, TeenyError):
+            outcome = _attempt(partial(with_memory, outcome, next(largest)))
+        if isinstance(outcome, TeenyError):
+            yield CheckRow(name, case, error=outcome.finding), outcome.exit
+            continue
+        ignored = tuple((finding, outcome.spec.ignore[finding.id]) for finding in outcome.ignored)
+        yield CheckRow(name, case, outcome.findings, ignored=ignored), Exit.OK
+
+
+def _attempt(judge: Callable[[], Judged]) -> Judged | TeenyError:
     try:
-        judged = with_memory(judge())
+        return judge()
     except TeenyError as error:
-        return CheckRow(name, case, error=error.finding), error.exit
-    ignored = tuple((finding, judged.spec.ignore[finding.id]) for finding in judged.ignored)
-    return CheckRow(name, case, judged.findings, ignored=ignored), Exit.OK
+        return error
 
 
 def _with_idle(spec: OpSpec, rows: list[CheckRow], *, probed: bool) -> list[CheckRow]:

@@ -46,6 +46,9 @@ from teenycli.report.problems import closing, problem
 from teenycli.report.rows import Compared, RunReport, RunRow
 from teenycli.tensors.files import FileRef, Save, check_saves, parse_file, save_all
 
+#: What looking at memory before a launch may take, in operations on threads: some 50 ms.
+_RUN_WORK = 3_000_000
+
 
 class Session:
     """One ``teeny run``."""
@@ -153,7 +156,7 @@ class Session:
         """What would go astray in memory, of a device that does not stop it itself."""
         if device.name == "cpu" or self.options.no_check:
             return []
-        found = with_memory(judged)
+        found = with_memory(judged, work=_RUN_WORK)
         return self._stopping(replace(found, findings=found.findings[len(judged.findings) :]))
 
     def _refuse(self, stopped: Sequence[Finding]) -> Exit:

@@ -28,11 +28,11 @@ from teenycli.ptx.model import Function, Module
 from teenycli.ptx.search import reached, shared_static
 from teenycli.ptx.usage import Flow
 
-#: Lanes that are walked at once, and operations on lanes that a plan may cost.
-_LANES, _WORK = 1 << 15, 60_000_000
+#: Lanes that are walked at once.
+_LANES = 1 << 15
 
 
-def footprint_of(plan: Plan, module: Module, entry: Function, slots: tuple[Slot, ...], work: int = _WORK) -> Trace:
+def footprint_of(plan: Plan, module: Module, entry: Function, slots: tuple[Slot, ...], work: int) -> Trace:
     """What the plan's launches touch, as far as ``work`` operations reach; ``complete`` says whether that is all."""
     trace = Trace(plan)
     surveyor = _Surveyor(module, entry, slots)

@@ -25,6 +25,7 @@ class Touched:
     """One buffer. ``read`` and ``written`` have a bool an element of its memory, rows' padding included; None where it
     is too large. ``read_anywhere`` and ``written_anywhere``: an access was seen whose place is not known.
 
+    ``reads``, ``writes`` and ``updates``: it was loaded from, stored to, changed by an atomic instruction.
     ``owner`` has for each element written the launch and CTA that wrote it, ``contested`` where there were two.
     """
 
@@ -37,6 +38,15 @@ class Touched:
     written_anywhere: bool = False
     reads: bool = False
     writes: bool = False
+    updates: bool = False
+
+    def missing(self, held: Array) -> Array:
+        """Of ``read`` or ``written`` the elements of the tensor, in C order, that are not in it."""
+        if not self.buffer.size:
+            return ~held
+        count, elems, stride = self.buffer.rows
+        left: Array = ~held.reshape(count, stride)[:, :elems].reshape(-1)
+        return left
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +172,8 @@ class Trace:
 
     def _cover(self, touched: Touched, access: Access, where: Where, offsets: Array, ctas: Array) -> None:
         touched.reads |= access.reads
-        touched.writes |= access.writes
+        touched.writes |= access.writes and not access.atomic
+        touched.updates |= access.atomic
         item = touched.buffer.dtype.size
         elements = offsets // item
         for k in range(max(access.size // item, 1)):

@@ -179,7 +179,11 @@ class TestNames:
         assert (done.code, "'M'" in done.err) == (2, True)
 
     def test_ignored_findings(self, teeny: Teeny, tmp_path: Path) -> None:
-        op = {**SAMPLES["vector_add_cuda"], "block": [512], "ignore": {"block-too-large": "to see", "output-overlap": "so we see"}}
+        op = {
+            **SAMPLES["vector_add_cuda"],
+            "block": [512],
+            "ignore": {"block-too-large": "to see", "output-overlap": "so we see"},
+        }
         assert ids(teeny, tmp_path, op) == (0, set())
 
 

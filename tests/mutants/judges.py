@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 
-from teenycli.checks import check
+from teenycli.checks import check, check_memory, largest_inputs
 from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.launch.cases import cases_of
 from teenycli.launch.plan import Address, Argument, Buffer, Plan
@@ -89,8 +89,12 @@ def statically(spec: OpSpec, modules: Modules, backward_alone: bool = False) -> 
         for backward in (False, True):
             if (backward_alone and not backward) or (backward and spec.backward is None):
                 continue
-            for case in cases_of(spec):
-                found = check(modules.plan(spec, case, backward), modules.of(spec.kernel(backward)), spec)
+            module = modules.of(spec.kernel(backward))
+            plans = [modules.plan(spec, case, backward) for case in cases_of(spec)]
+            for plan, largest in zip(plans, largest_inputs(plans), strict=True):
+                found = check(plan, module, spec)
+                if not any(each.severity is Severity.ERROR for each in found):
+                    found += check_memory(plan, module, spec, largest)
                 yield from (each.id for each in found if each.severity in REPORTS and each.id not in spec.ignore)
     except TeenyError as error:
         yield error.finding.id
