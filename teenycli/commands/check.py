@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from teenycli.commands.choice import Choice, choice_options
-from teenycli.commands.options import checkpoint_options, manifest_options, output_options
+from teenycli.commands.options import checkpoint_options, manifest_options, output_options, rust_options
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
 from teenycli.report.console import Console
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @manifest_options
 @checkpoint_options
 @choice_options
+@rust_options
 @output_options
 def check(
     ops: tuple[str, ...],
@@ -43,6 +44,9 @@ def check(
     ignore: tuple[str, ...],
     strict: bool,
     form: str,
+    rust: str | None,
+    ptx: tuple[str, ...],
+    entries: tuple[str, ...],
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -56,11 +60,19 @@ def check(
     from teenycli.commands.cases import open_manifest, selected
     from teenycli.launch.cases import check_overrides, parse_overrides
 
+    for problem in _misuse(ops, rust, bool(ptx), bool(entries), bool(dims or scalars or checkpoint or node)):
+        raise click.UsageError(problem, click.get_current_context())
     if as_json and form != "text":
         raise click.UsageError("--json and --format github exclude each other", click.get_current_context())
     console = Console.of_process(color)
+    show = partial(_show, console, form="json" if as_json else form, quiet=quiet, verbose=verbose)
     try:
         choice = Choice.of(select, ignore, strict)
+        if rust is not None:
+            from teenycli.commands.rust import rust_rows
+
+            judged = list(rust_rows(rust, ptx, entries, manifest, ops))
+            return show([row for row, _ in judged], choice, max(code for _, code in judged))
         found = open_manifest(manifest)
         pipelines = [name for name in dict.fromkeys(ops or found.pipelines) if name in found.pipelines]
         names = [name for name in selected(found, ops) if name not in pipelines or name in found.ops]
@@ -86,8 +98,25 @@ def check(
         row, exit_code = _check_pipeline(found, name, overrides)
         rows.append(row)
         code = max(code, exit_code)
+    return show(rows, choice, code)
+
+
+def _misuse(ops: tuple[str, ...], rust: str | None, ptx: bool, entry: bool, manifest_only: bool) -> Iterator[str]:
+    """What does not go together among the options, ``manifest_only`` being those that lay values over a manifest."""
+    if rust is None and (ptx or entry):
+        yield f"{'--ptx' if ptx else '--entry'} goes with --rust"
+    if rust is not None and manifest_only:
+        yield "--dim, --set, --checkpoint and --node are for ops of a manifest, not for --rust"
+    if ptx and ops:
+        yield "--ptx and the names of ops exclude each other"
+
+
+def _show(
+    console: Console, rows: list[CheckRow], choice: Choice, code: Exit, *, form: str, quiet: bool, verbose: bool
+) -> Exit:
+    """Show what was found as ``form`` (text, github, json) has it; the exit code that it leads to."""
     rows = [choice.of_row(row) for row in rows]
-    if as_json or form == "github":
+    if form != "text":
         _write(console, rows, form)
     else:
         from teenycli.report.check_table import check_page
