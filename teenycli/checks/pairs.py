@@ -6,7 +6,8 @@ May import ``errors`` and ``rust``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from teenycli.checks.visits import Target
@@ -76,9 +77,10 @@ def chosen(options: Iterable[str], found: Sequence[Side]) -> tuple[dict[str, str
 
 
 def pairs(
-    found: Sequence[Side], candidates: Sequence[Candidate], options: Iterable[str], where: Place
+    found: Sequence[Side], candidates: Sequence[Candidate], options: Iterable[str], where: Place, *, alone: bool
 ) -> list[tuple[Side, Candidate | None]]:
-    """Each side with its entry, None where nothing is called like it.
+    """Each side with its entry, None where nothing is called like it. Where ``alone`` is set, the only side of a
+    direction and the only candidate for it belong together whatever their names.
 
     Raises TeenyError ``unknown-entry`` and ``rust-entry``: for an option that names nothing, for a side that several
     entries are called like, and when no side has an entry.
@@ -87,7 +89,9 @@ def pairs(
     for name in (*pinned.values(), *bare):
         _named(name, candidates)
     left = [each for each in candidates if not bare or each.name in bare]
-    paired = list(_paired(found, candidates, left, pinned, where))
+    counts = Counter(side.backward for side in found)
+    single = {backward for backward, count in counts.items() if alone and count == 1}
+    paired = list(_paired(found, candidates, left, pinned, single, where))
     if not any(candidate for _, candidate in paired):
         raise _unpaired("no entry is called like an impl", found, left, where)
     return paired
@@ -98,15 +102,15 @@ def _paired(
     candidates: Sequence[Candidate],
     left: Sequence[Candidate],
     pinned: Mapping[str, str],
+    single: Container[bool],
     where: Place,
 ) -> Iterator[tuple[Side, Candidate | None]]:
     for side in found:
         if side.name in pinned:
             yield side, _named(pinned[side.name], candidates)
             continue
-        alike = _alike(side, [each for each in left if each.backward is side.backward])
-        if not alike:
-            alike = _only(side, found, left)
+        same = [each for each in left if each.backward is side.backward]
+        alike = _alike(side, same) or (same if side.backward in single and len(same) == 1 else [])
         if len({(each.target.compiled.module.source.name, each.target.compiled.entry.name) for each in alike}) > 1:
             raise _unpaired(f"{len(alike)} entries are called like {side.name}", [side], alike, where)
         yield side, alike[0] if alike else None
@@ -121,13 +125,6 @@ def _alike(side: Side, candidates: Sequence[Candidate]) -> list[Candidate]:
         if alike:
             return alike
     return []
-
-
-def _only(side: Side, found: Sequence[Side], candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The only candidate for the only side of its direction: they belong together whatever their names."""
-    alone = sum(each.backward is side.backward for each in found) == 1
-    same = [each for each in candidates if each.backward is side.backward]
-    return same if alone and len(same) == 1 else []
 
 
 def _named(name: str, candidates: Sequence[Candidate]) -> Candidate:

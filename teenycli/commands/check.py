@@ -56,6 +56,8 @@ def check(
 
     Every op, case and pipeline of the manifest, or the ops and pipelines named. No device is needed, and nothing is
     run. 'teeny explain ID' says more of a finding.
+
+    With --rust: what each impl of RuntimeOp in a Rust file visits, against its entry; no manifest is needed.
     """
     from teenycli.commands.cases import open_manifest, selected
     from teenycli.launch.cases import check_overrides, parse_overrides

@@ -38,7 +38,7 @@ def rust_rows(
     if not rust.impls:
         raise _no_impl(rust)
     candidates = _of_files(ptx) if ptx else list(_of_manifest(open_manifest(manifest), ops))
-    paired = pairs(sides(rust.impls), candidates, entries, Place(path))
+    paired = pairs(sides(rust.impls), candidates, entries, Place(path), alone=bool(ptx or ops))
     for spot in rust.errors:
         hint = "impls around it may have been overlooked"
         message = "this cannot be parsed as Rust"

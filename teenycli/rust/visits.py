@@ -57,8 +57,8 @@ class Scope:
         return replace(self, depth=self.depth + 1)
 
 
-class _TooLongError(Exception):
-    """The method has more nodes than are looked at."""
+class _GivenUpError(Exception):
+    """The method has what is not followed: the argument says what."""
 
 
 @dataclass
@@ -73,8 +73,8 @@ class Walk:
         """The steps of a method that packs arguments."""
         try:
             return self._method(function)
-        except _TooLongError:
-            return (self._unknown(function, "a method that is too long"),)
+        except _GivenUpError as error:
+            return (self._unknown(field_of(function, "name") or function, str(error)),)
 
     def _method(self, function: Node, depth: int = 0) -> Steps:
         """The steps of a method whose last parameter is the visitor."""
@@ -94,7 +94,7 @@ class Walk:
             return ()
         self.nodes += 1
         if self.nodes > _NODES:
-            raise _TooLongError
+            raise _GivenUpError("a method that is too long")
         if scope.depth > _DEPTH:
             return (self._unknown(node, "code that is nested too deeply"),)
         handler = _HANDLERS.get(node.type)
@@ -118,8 +118,8 @@ class Walk:
             if child.type == "attribute_item":
                 condition = child if b"cfg" in self.text.bytes(child) else condition
                 continue
-            scope = self._bound(child, scope)
             inner = self.node(child, scope)
+            scope = self._bound(child, scope)
             if condition is not None and inner:
                 inner = (Choice((inner, ()), self.text.text(condition), self.text.spot(condition)),)
             condition = None
@@ -128,7 +128,8 @@ class Walk:
 
     def _bound(self, node: Node, scope: Scope) -> Scope:
         """The scope after a statement: with a new name of the visitor, or of a closure."""
-        if node.type == "function_item" and (own := field_of(node, "name")) is not None:
+        # A macro that is defined here may name the visitor without being given it.
+        if node.type in ("function_item", "macro_definition") and (own := field_of(node, "name")) is not None:
             return replace(scope, local={**scope.local, self.text.text(own): node})
         if node.type != "let_declaration":
             return scope
@@ -140,7 +141,12 @@ class Walk:
             return replace(scope, visitors=scope.visitors | {name})
         if value.type == "closure_expression" and self._matters(value, replace(scope, local={})):
             return replace(scope, local={**scope.local, name: value})
-        return scope
+        return self._without({name}, scope)
+
+    def _without(self, names: set[str], scope: Scope) -> Scope:
+        """The scope where ``names`` mean something else."""
+        local = {name: node for name, node in scope.local.items() if name not in names}
+        return replace(scope, visitors=scope.visitors - names, local=local)
 
     def _let(self, node: Node, scope: Scope) -> Steps:
         value, other = field_of(node, "value"), field_of(node, "alternative")
@@ -159,9 +165,10 @@ class Walk:
         return ()
 
     def _identifier(self, node: Node, scope: Scope) -> Steps:
-        if self.text.text(node) not in scope.visitors:
-            return ()
-        return (self._unknown(node, "the visitor is handed on"),)
+        name = self.text.text(node)
+        if name in scope.visitors:
+            return (self._unknown(node, "the visitor is handed on"),)
+        return (self._unknown(node, f"{name} is handed on"),) if name in scope.local else ()
 
     def _if(self, node: Node, scope: Scope) -> Steps:
         condition, then, other = (field_of(node, name) for name in ("condition", "consequence", "alternative"))
@@ -215,7 +222,8 @@ class Walk:
     def _closure(self, node: Node, scope: Scope) -> Steps:
         """A closure where it stands, handed to what may call it any number of times: ``for_each``."""
         body = field_of(node, "body")
-        steps = () if body is None else self._inner(body, scope)
+        own = {self._name(parameter) for parameter in _parameters(node)}
+        steps = () if body is None else self._inner(body, self._without(own, scope))
         if not steps:
             return ()
         call = node.parent.parent if node.parent is not None and node.parent.type == "arguments" else None
@@ -232,6 +240,12 @@ class Walk:
 
     def _try(self, node: Node, scope: Scope) -> Steps:
         return (*self._children(node, scope), *self._choice(((End(),), ()), node))
+
+    def _break(self, node: Node, scope: Scope) -> Steps:
+        """Out of a loop it is the loop's to know, see ``_leaves``; out of a block it is not followed."""
+        if any(child.type == "label" for child in node.children):
+            raise _GivenUpError("a break to a label")
+        return self._children(node, scope)
 
     def _macro(self, node: Node, scope: Scope) -> Steps:
         name = field_of(node, "macro")
@@ -278,6 +292,8 @@ class Walk:
             each = list(named(receiver)) if receiver.type == "tuple_expression" else [receiver]
             if called == "visit" or receiver.type == "tuple_expression":
                 return tuple(Visit(called, None, self.text.text(one), self.text.spot(one)) for one in each)
+        if callee.type == "scoped_identifier" and called.startswith("visit_") and places == [0]:
+            return self._visit(node, called, given[1:], scope)  # ArgVisitor::visit_i32(visitor, n)
         own = method and receiver is not None and self.text.text(receiver) == "self"
         function = None
         if own or callee.type == "scoped_identifier":
@@ -372,7 +388,8 @@ def _as_called(step: Step, texts: Mapping[str, str], at: Spot) -> Step:
 
 
 _HANDLERS = {
-    "block": Walk._block, "let_declaration": Walk._let, "function_item": Walk._nothing, "identifier": Walk._identifier,
+    "block": Walk._block, "let_declaration": Walk._let, "function_item": Walk._nothing,
+    "macro_definition": Walk._nothing, "break_expression": Walk._break, "identifier": Walk._identifier,
     "if_expression": Walk._if, "match_expression": Walk._match, "binary_expression": Walk._lazy,
     "for_expression": Walk._loop, "while_expression": Walk._loop, "loop_expression": Walk._loop,
     "closure_expression": Walk._closure, "return_expression": Walk._return, "try_expression": Walk._try,

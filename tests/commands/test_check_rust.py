@@ -202,6 +202,15 @@ class TestPairs:
         code, rows = rust(impl("Normalise", method("pack_args", body(VISITS))), "--ptx", SOFTMAX)
         assert (code, rows) == (0, {"Normalise": []})
 
+    def test_an_op_of_a_manifest_belongs_to_it_only_when_it_is_named(
+        self, rust: Any, teeny: Teeny, tmp_path: Path
+    ) -> None:
+        file = manifest(tmp_path, softmax=SAMPLES["softmax_cuda"])
+        text = impl("Normalise", method("pack_args", body(VISITS)))
+        assert rust(text, "-m", file, "softmax") == (0, {"Normalise": []})
+        done = teeny("check", "--json", "--rust", tmp_path / "op.rs", "-m", file)
+        assert (done.code, done.json["error"]["id"]) == (2, "rust-entry")
+
     def test_a_bare_symbol_goes_by_its_file(self, rust: Any, tmp_path: Path) -> None:
         for name in ("softmax", "vector_add"):
             text = (CUDA / f"{name}.ptx").read_text("utf-8").replace(f".entry {name}(", ".entry entry_point(")
@@ -267,6 +276,20 @@ class TestCommand:
         done = self.run(teeny, tmp_path, text, "--format", "github")
         assert done.code == 1
         assert done.out.startswith("::error file=op.rs,line=4,col=9,title=Softmax%3A argument-width::argument 1 'n' is")
+
+    @pytest.mark.docs
+    def test_the_documentation_shows_what_is_printed(
+        self, teeny: Teeny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "src").mkdir()
+        (tmp_path / "softmax.ptx").write_text(SOFTMAX.read_text("utf-8"), "utf-8")
+        text = impl("SoftmaxForward", method("pack_args", body([VISITS[0], "visit_i32(rows as i32)", *VISITS[2:]])))
+        (tmp_path / "src" / "softmax.rs").write_text(text, "utf-8")
+        page = (ROOT / "docs" / "checks.md").read_text("utf-8")
+        shown = re.search(r"^\$ teeny (check --rust .+)\n((?:.+\n)+?)```", page, re.MULTILINE)
+        assert shown is not None
+        assert teeny(*shown[1].split()).out == shown[2]
 
     def test_findings_are_chosen_as_ever(self, teeny: Teeny, tmp_path: Path) -> None:
         text = impl("Softmax", method("pack_args", body(VISITS[1:])))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -70,6 +71,18 @@ class TestVisits:
     def test_what_is_thrown_away_visits_nothing(self, tmp_path: Path) -> None:
         assert packing(tmp_path, "let _ = (inputs, params, visitor); let _ = visitor;").steps == ()
 
+    def test_a_name_that_means_another_thing_now(self, tmp_path: Path) -> None:
+        body = "let visitor = &mut Count::new(); visitor.visit_i32(1);"
+        assert packing(tmp_path, body).steps == ()
+        body = "let visitor = &mut Shifted { inner: visitor }; visitor.visit_i32(1);"
+        assert shape(packing(tmp_path, body).steps) == ["unknown"]
+        body = "others(|visitor| visitor.visit_i32(1)); visitor.visit_i32(2);"
+        assert shape(packing(tmp_path, body).steps) == ["i32 2"]
+
+    def test_by_the_traits_name(self, tmp_path: Path) -> None:
+        body = "ArgVisitor::visit_i32(visitor, n); teeny_core::ArgVisitor::visit_ptr(&mut *visitor, output);"
+        assert shape(packing(tmp_path, body).steps) == ["i32 n", "ptr output"]
+
     def test_arguments_that_visit_themselves(self, tmp_path: Path) -> None:
         body = "output.visit(visitor); (output, 3i32, self.eps).visit_args(visitor);"
         assert shape(packing(tmp_path, body).steps) == ["None output", "None output", "None 3i32", "None self.eps"]
@@ -124,6 +137,10 @@ class TestWays:
         body = "for k in 0..2 { visitor.visit_i32(k); if a { break; } visitor.visit_ptr(p); }"
         assert shape(packing(tmp_path, body).steps) == [("repeat", ("choice", ["i32 k"], ["ptr p"]))]
 
+    def test_a_break_out_of_a_block_leaves_all_open(self, tmp_path: Path) -> None:
+        body = "visitor.visit_i32(0); 'a: { if x { break 'a; } visitor.visit_i32(1); }"
+        assert shape(packing(tmp_path, body).steps) == ["unknown"]
+
     @pytest.mark.parametrize("body", ["unimplemented!()", 'todo!("later");', 'core::panic!("{}", visitor)'])
     def test_a_stub(self, tmp_path: Path, body: str) -> None:
         assert packing(tmp_path, body).steps == (Never(),)
@@ -132,7 +149,9 @@ class TestWays:
     @pytest.mark.parametrize(
         "body",
         ["emit!(visitor, 1);", "helpers::pack(visitor);", "self.inner.pack(inputs, visitor);", "visitor.skip(3);",
-         "let p = Packer { visitor };", "store(&mut *visitor)", "args.visit_args(visitor);"],
+         "let p = Packer { visitor };", "store(&mut *visitor)", "args.visit_args(visitor);",
+         "let put = |p| visitor.visit_ptr(p); inputs.iter().for_each(put);",
+         "macro_rules! put { ($e:expr) => { visitor.visit_ptr($e) } } put!(output);"],
     )  # fmt: skip
     def test_what_leads_elsewhere_is_unknown(self, tmp_path: Path, body: str) -> None:
         steps = packing(tmp_path, f"visitor.visit_i32(0); {body}").steps
@@ -315,3 +334,25 @@ def test_helpers_that_call_each_other_twice_do_not_explode(tmp_path: Path) -> No
     calls = (f"fn f{k}(v: &mut V) {{ for i in 0..64 {{ f{k + 1}(v); f{k + 1}(v); }} }}\n" for k in range(40))
     steps = packing(tmp_path, "f0(visitor);", after="".join(calls) + "fn f40(v: &mut V) { v.visit_i32(1); }").steps
     assert 80 in Reach(lambda _visit, _k: True, 80).counts(steps)
+
+
+def test_damaged_text_is_read_or_refused(tmp_path: Path) -> None:
+    body = "for &p in params { visitor.visit_ptr(p); }\nif a { return; }\nlet f = |x: i32| visitor.visit_i32(x); f(1);"
+    macro = "macro_rules! m { ($T:ident) => { impl RuntimeOp for $T { fn pack_args(&self, v: &mut V) {} } } }\nm!(A);\n"
+    text = macro + impl("Op", method("pack_args", body), method("pack_backward_args", "help(visitor)"))
+    random = Random(5)
+    broken = 0
+    for _ in range(300):
+        damaged = list(text)
+        for _ in range(random.randint(1, 4)):
+            at = random.randrange(len(damaged))
+            damaged[at : at + random.randint(0, 3)] = random.choice(
+                ["{", "}", "(", ")", "<", ";", '"', "|", "$", "é", ""]
+            )
+        file = read(tmp_path, "".join(damaged))
+        broken += bool(file.errors) or any(each.error for one in file.impls for each in one.packings)
+        for one in file.impls:
+            for each in one.packings:
+                assert file.place(each.at).line <= len(file.lines)
+                Reach(lambda _visit, _k: True, 8).counts(each.steps)
+    assert broken > 200
