@@ -22,7 +22,7 @@ def argument_count(subject: Passed) -> Iterator[Finding]:
     given, wanted = len(subject.args), len(subject.visible)
     if given == wanted:
         return
-    hidden = f" (and {subject.hidden} hidden, which teeny passes itself)" if subject.hidden else ""
+    hidden = f" (and {subject.hidden} hidden, which the compiler appended)" if subject.hidden else ""
     yield Finding(
         "argument-count",
         f"{_plural(given, 'argument')} for an entry of {_plural(wanted, 'parameter')}{hidden}",

@@ -153,7 +153,7 @@ class Walk:
         pattern = field_of(node, "pattern")
         if value is None:
             return ()
-        # What it binds is in the scope already, of a closure and of the visitor by another name: see ``_bound``.
+        # A closure, and the visitor by another name, do nothing here: see ``_bound``.
         parts = list(named(value)) if value.type == "tuple_expression" else [value]
         if pattern is not None and self.text.text(pattern) == "_":  # as the trait's own defaults do
             parts = [part for part in parts if not self._is_visitor(part, scope)]

@@ -182,6 +182,10 @@ class TestRules:
         assert SAMPLES["gelu_triton"]["args"] == ["ptr x", "ptr out", "i32 N"]
         code, rows = rust(text, "--ptx", SAMPLES["gelu_triton"]["ptx"])
         assert (code, rows["Gelu"]) == (0, [])
+        text = impl("Gelu", method("pack_args", body(["visit_ptr(x)", "visit_ptr(y)"])))
+        _, rows = rust(text, "--ptx", SAMPLES["gelu_triton"]["ptx"])
+        message = "2 arguments for an entry of 3 parameters (and 2 hidden, which the compiler appended)"
+        assert rows["Gelu"][0]["message"] == message
 
 
 class TestPairs:
