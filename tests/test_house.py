@@ -14,26 +14,21 @@ pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parent.parent / "teenycli"
 #: Rooms from the ground up; each may import itself and those before it.
-ROOMS = ("ground", "explain", "ptx", "rust", "tensors", "manifest", "launch", "devices", "checks", "report", "commands")
+ROOMS = (
+    "ground", "explain", "ptx", "rust", "tensors", "manifest", "launch", "footprint", "devices", "checks", "report",
+    "commands",
+)  # fmt: skip
 GROUND = {"dtypes", "arch", "errors", "exits", "expressions", "reading", "__init__"}
 TOP = {"cli", "__main__"}
 HEAVY = (
-    "numpy",
-    "llvmlite",
-    "cuda",
-    "ml_dtypes",
-    "rich",
-    "click",
-    "msgspec",
-    "safetensors",
-    "tree_sitter",
+    "numpy", "llvmlite", "cuda", "ml_dtypes", "rich", "click", "msgspec", "safetensors", "tree_sitter",
     "tree_sitter_rust",
-)
+)  # fmt: skip
 #: Where a heavy package may be imported at all.
 ALLOWED = {
-    "numpy": {"tensors", "devices", "report", "commands"}, "ml_dtypes": {"tensors", "devices"}, "llvmlite": {"devices"},
-    "cuda": {"devices"}, "rich": {"report", "commands"}, "click": {"commands", "cli"}, "msgspec": {"manifest"},
-    "safetensors": {"tensors"}, "tree_sitter": {"rust"}, "tree_sitter_rust": {"rust"},
+    "numpy": {"tensors", "footprint", "devices", "report", "commands"}, "ml_dtypes": {"tensors", "devices"},
+    "llvmlite": {"devices"}, "cuda": {"devices"}, "rich": {"report", "commands"}, "click": {"commands", "cli"},
+    "msgspec": {"manifest"}, "safetensors": {"tensors"}, "tree_sitter": {"rust"}, "tree_sitter_rust": {"rust"},
 }  # fmt: skip
 
 

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from teenycli.checks.arguments import argument_count, argument_kind, argument_width, parameter_bytes
+from teenycli.checks.buffers import unused_buffers, unused_parameters
 from teenycli.checks.data import initial_data, row_strides
 from teenycli.checks.direction import buffer_direction, with_directions
+from teenycli.checks.elements import element_types
 from teenycli.checks.geometry import (
     backward_grid,
     block_directives,
@@ -21,7 +23,10 @@ from teenycli.checks.geometry import (
     shared_memory,
 )
 from teenycli.checks.gradients import gradients_asked_for
+from teenycli.checks.memory import memory
+from teenycli.checks.strides import index_reach, stride_values
 from teenycli.checks.subject import Subject, subjects_of
+from teenycli.checks.swaps import with_swaps
 from teenycli.checks.tensormaps import tensor_maps
 from teenycli.errors import Finding, Severity
 from teenycli.launch.plan import Plan
@@ -33,12 +38,15 @@ PlanRule = Callable[[Sequence[Subject]], Iterator[Finding]]
 
 _ARGUMENTS: tuple[Rule, ...] = (argument_count, argument_width, argument_kind)
 _BUFFERS: tuple[PlanRule, ...] = (buffer_direction,)
+#: What arguments mean to the kernel: asked where each of them fits its parameter.
+_MEANING: tuple[PlanRule, ...] = (unused_buffers,)
+_VALUES: tuple[Rule, ...] = (element_types, stride_values, index_reach, unused_parameters)
 _GEOMETRY: tuple[Rule, ...] = (
     parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, cluster_shape, shared_memory,
     tensor_maps,
 )  # fmt: skip
 _DATA: tuple[PlanRule, ...] = (row_strides, initial_data, gradients_asked_for)
-RULES = (*_ARGUMENTS, *_BUFFERS, *_GEOMETRY, *_DATA)
+RULES = (*_ARGUMENTS, *_BUFFERS, *_MEANING, *_VALUES, *_GEOMETRY, *_DATA)
 
 #: Ids of the findings without which no launch can be laid out: ``--no-check`` does not skip these.
 LAYOUT_IDS = frozenset({"argument-count", "argument-width", "row-stride"})
@@ -51,13 +59,35 @@ def check(plan: Plan, module: Module, spec: OpSpec) -> list[Finding]:
     """
     subjects = subjects_of(plan, module, spec)
     found = [
-        *_of_launches(_ARGUMENTS, subjects),
-        *(finding for rule in _BUFFERS for finding in rule(subjects)),
+        *with_swaps(subjects, _of_arguments(subjects), _of_arguments),
         *_of_launches(_GEOMETRY, subjects),
-        *(finding for rule in _DATA for finding in rule(subjects)),
+        *_of_plan(_DATA, subjects),
     ]
+    return _worst_first(found)
+
+
+def check_memory(plan: Plan, module: Module, spec: OpSpec) -> list[Finding]:
+    """What the launches touch that they should not, or not at all. Makes sense of a plan without errors only, and takes
+    numpy and some milliseconds. Raises what parsing the body raises."""
+    return _worst_first(list(memory(subjects_of(plan, module, spec))))
+
+
+def _worst_first(found: list[Finding]) -> list[Finding]:
     order = list(Severity)
     return sorted(found, key=lambda finding: order.index(finding.severity))
+
+
+def _of_arguments(subjects: Sequence[Subject]) -> list[Finding]:
+    """What is wrong between arguments and parameters."""
+    misfits = list(_of_launches(_ARGUMENTS, subjects))
+    found = [*misfits, *_of_plan(_BUFFERS, subjects)]
+    if not misfits:
+        found += [*_of_plan(_MEANING, subjects), *_of_launches(_VALUES, subjects)]
+    return found
+
+
+def _of_plan(rules: Sequence[PlanRule], subjects: Sequence[Subject]) -> Iterator[Finding]:
+    return (finding for rule in rules for finding in rule(subjects))
 
 
 def _of_launches(rules: Sequence[Rule], subjects: Sequence[Subject]) -> Iterator[Finding]:
@@ -82,4 +112,4 @@ def directed(plan: Plan, module: Module, spec: OpSpec) -> Plan:
     return with_directions(subjects_of(plan, module, spec)[0])
 
 
-__all__ = ["LAYOUT_IDS", "RULES", "check", "directed"]
+__all__ = ["LAYOUT_IDS", "RULES", "check", "check_memory", "directed"]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding
-from teenycli.launch.plan import Address, Argument, Buffer, Plan
+from teenycli.launch.plan import Argument, Buffer, Plan
 from teenycli.ptx.layout import Slot
 
 _WRITES = {"store", "atomic"}
@@ -88,6 +88,6 @@ def with_directions(subject: Subject) -> Plan:
 def _pointers(subject: Subject) -> Iterator[tuple[Argument, Slot, Buffer]]:
     """Arguments that are a pointer, with their parameters and buffers."""
     for argument, slot in zip(subject.args, subject.visible, strict=True):
-        value = argument.fields[0].value if len(argument.fields) == 1 else None
-        if isinstance(value, Address) and value.buffer is not None and subject.usages[slot.index].address:
-            yield argument, slot, subject.plan.buffer(value.buffer)
+        address = argument.address
+        if address is not None and address.buffer is not None and subject.usages[slot.index].address:
+            yield argument, slot, subject.plan.buffer(address.buffer)

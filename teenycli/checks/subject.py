@@ -5,7 +5,7 @@ May import ``launch``, ``manifest``, ``ptx``, ``arch`` and ``errors``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -15,9 +15,12 @@ from teenycli.errors import Place
 from teenycli.launch.plan import Argument, Launch, Plan
 from teenycli.manifest.spec import KernelSpec, OpSpec
 from teenycli.ptx import code_of
+from teenycli.ptx.code import Code
 from teenycli.ptx.layout import Slot, layout
 from teenycli.ptx.model import Function, Module
+from teenycli.ptx.roles import Part, parts_of
 from teenycli.ptx.search import shared_static
+from teenycli.ptx.strides import Reached, Unit, reached
 from teenycli.ptx.usage import Usage, usage_of
 
 
@@ -36,9 +39,24 @@ class Compiled:
         return layout(self.entry, self.sm)
 
     @cached_property
+    def code(self) -> Code:
+        """The body. Parses it."""
+        return code_of(self.module, self.entry)
+
+    @cached_property
     def usages(self) -> tuple[Usage, ...]:
-        """What the body does with each parameter. Parses the body."""
-        return usage_of(code_of(self.module, self.entry))
+        """What the body does with each parameter."""
+        return usage_of(self.code)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What each offset of a parameter that the body loads is to it."""
+        return parts_of(self.code)
+
+    @cached_property
+    def reached(self) -> dict[Unit, Reached]:
+        """How the body makes the addresses that each parameter is part of."""
+        return reached(self.code)
 
     @cached_property
     def static_shared(self) -> int:
@@ -135,6 +153,10 @@ class Subject:
             if name.startswith(f"{origin.prefix}."):
                 return origin.place(name.removeprefix(f"{origin.prefix}."))
         return self.kernel.origin.place(name)
+
+    def parts_of(self, slot: Slot) -> Iterator[Part]:
+        """What the body makes of each offset of a parameter that it loads."""
+        return (part for part in self.compiled.parts if part.param == slot.index)
 
     def declared(self, slot: Slot) -> str:
         """Where a parameter is declared, for a note."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from teenycli.checks import check, directed
+from teenycli.checks import check, check_memory, directed
 from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.launch.backward import plan_backward
 from teenycli.launch.build import plan_case, with_inits
@@ -83,9 +83,26 @@ def judge_backward(spec: OpSpec, case: dict[str, int], overrides: Overrides, mod
 
 def judge_plan(spec: OpSpec, plan: Plan, module: Module) -> Judged:
     """Check a plan. Raises what the rules raise of files that cannot be read."""
-    found = check(plan, module, spec)
-    ignored = tuple(finding for finding in found if finding.id in spec.ignore)
-    return Judged(spec, plan, module, tuple(f for f in found if f.id not in spec.ignore), ignored)
+    return _without_ignored(Judged(spec, plan, module, tuple(check(plan, module, spec))))
+
+
+def with_memory(judged: Judged) -> Judged:
+    """``judged`` with what its launches touch that they should not, when nothing else is wrong with them.
+
+    Raises what parsing the body raises.
+    """
+    if judged.errors:
+        return judged
+    found = check_memory(judged.plan, judged.module, judged.spec)
+    return _without_ignored(replace(judged, findings=(*judged.findings, *found)))
+
+
+def _without_ignored(judged: Judged) -> Judged:
+    """``judged`` with the findings that its op ignores set apart."""
+    ignore = judged.spec.ignore
+    ignored = tuple(finding for finding in judged.findings if finding.id in ignore)
+    kept = tuple(finding for finding in judged.findings if finding.id not in ignore)
+    return replace(judged, findings=kept, ignored=judged.ignored + ignored)
 
 
 def selected(manifest: Manifest, names: Sequence[str]) -> list[str]:

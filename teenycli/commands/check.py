@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,13 @@ from typing import TYPE_CHECKING
 import click
 
 from teenycli.commands.choice import Choice, choice_options
-from teenycli.commands.options import checkpoint_options, manifest_options, output_options, rust_options
+from teenycli.commands.options import (
+    checkpoint_options,
+    manifest_options,
+    output_options,
+    probe_options,
+    rust_options,
+)
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
 from teenycli.report.console import Console
@@ -21,6 +28,7 @@ from teenycli.report.rows import CheckRow
 if TYPE_CHECKING:
     from teenycli.commands.cases import Judged
     from teenycli.commands.checkpoint import Checkpoint
+    from teenycli.devices.probe import Prober
     from teenycli.launch.cases import Overrides
     from teenycli.manifest.load import Manifest
     from teenycli.manifest.spec import OpSpec
@@ -31,6 +39,7 @@ if TYPE_CHECKING:
 @manifest_options
 @checkpoint_options
 @choice_options
+@probe_options
 @rust_options
 @output_options
 def check(
@@ -44,6 +53,9 @@ def check(
     ignore: tuple[str, ...],
     strict: bool,
     form: str,
+    probe: bool,
+    seed: int | None,
+    timeout: float | None,
     rust: str | None,
     ptx: tuple[str, ...],
     entries: tuple[str, ...],
@@ -55,18 +67,22 @@ def check(
     """Check the launches of ops against their PTX: arguments, block, grid, shared memory, initial data.
 
     Every op, case and pipeline of the manifest, or the ops and pipelines named. No device is needed, and nothing is
-    run. 'teeny explain ID' says more of a finding.
+    run but with --probe. 'teeny explain ID' says more of a finding.
 
     With --rust: what each impl of RuntimeOp in a Rust file visits, against its entry; no manifest is needed.
     """
     from teenycli.commands.cases import open_manifest, selected
     from teenycli.launch.cases import check_overrides, parse_overrides
 
-    for problem in _misuse(ops, rust, bool(ptx), bool(entries), bool(dims or scalars or checkpoint or node)):
+    of_manifest = bool(dims or scalars or checkpoint or node or probe)
+    for problem in _misuse(ops, rust, bool(ptx), bool(entries), of_manifest):
         raise click.UsageError(problem, click.get_current_context())
     if as_json and form != "text":
         raise click.UsageError("--json and --format github exclude each other", click.get_current_context())
+    if not probe and (seed is not None or timeout is not None):
+        raise click.UsageError("--seed and --timeout go with --probe", click.get_current_context())
     console = Console.of_process(color)
+    held = ExitStack()
     show = partial(_show, console, form="json" if as_json else form, quiet=quiet, verbose=verbose)
     try:
         choice = Choice.of(select, ignore, strict)
@@ -85,17 +101,16 @@ def check(
         plain = replace(overrides, dims={name: n for name, n in overrides.dims.items() if name not in steps})
         check_overrides(plain, [found.ops[name] for name in looked_at if name in found.ops])
         params = _checkpoint(checkpoint, node, ops)
+        prober = held.enter_context(_prober(seed or 0, timeout)) if probe else None
     except TeenyError as error:
         _refuse(console, error, as_json, form)
         raise
     rows, code = [], Exit.OK
-    for name in names:
-        of_op = []
-        for row, exit_code in _check(found, name, overrides, params):
-            of_op.append(row)
+    with held:
+        for name in names:
+            of_op, exit_code = _check_op(found, name, overrides, params, prober)
+            rows += of_op
             code = max(code, exit_code)
-        as_written = name in found.ops and not (overrides.dims or overrides.scalars)
-        rows += _with_idle(found.ops[name], of_op) if as_written else of_op
     for name in pipelines:
         row, exit_code = _check_pipeline(found, name, overrides)
         rows.append(row)
@@ -103,12 +118,12 @@ def check(
     return show(rows, choice, code)
 
 
-def _misuse(ops: tuple[str, ...], rust: str | None, ptx: bool, entry: bool, manifest_only: bool) -> Iterator[str]:
-    """What does not go together among the options, ``manifest_only`` being those that lay values over a manifest."""
+def _misuse(ops: tuple[str, ...], rust: str | None, ptx: bool, entry: bool, of_manifest: bool) -> Iterator[str]:
+    """What does not go together among the options, ``of_manifest`` being those that take an op of a manifest."""
     if rust is None and (ptx or entry):
         yield f"{'--ptx' if ptx else '--entry'} goes with --rust"
-    if rust is not None and manifest_only:
-        yield "--dim, --set, --checkpoint and --node are for ops of a manifest, not for --rust"
+    if rust is not None and of_manifest:
+        yield "--dim, --set, --checkpoint, --node and --probe are for ops of a manifest, not for --rust"
     if ptx and ops:
         yield "--ptx and the names of ops exclude each other"
 
@@ -126,6 +141,13 @@ def _show(
         shown = [row for row in rows if row.findings or row.error or not quiet]
         console.show(*check_page(shown, brief=not (console.out.tty or verbose), ignored=verbose))
     return max([code, *map(choice.exit, rows)])
+
+
+def _prober(seed: int, timeout: float | None) -> Prober:
+    """The device for ``--probe``. Raises TeenyError ``no-jit``."""
+    from teenycli.devices.probe import Prober
+
+    return Prober(seed) if timeout is None else Prober(seed, timeout)
 
 
 def _refuse(console: Console, error: TeenyError, as_json: bool, form: str) -> None:
@@ -164,13 +186,14 @@ def _ops_of(manifest: Manifest, pipeline: str) -> tuple[str, ...]:
 
 def _check_pipeline(manifest: Manifest, name: str, overrides: Overrides) -> tuple[CheckRow, Exit]:
     """A row for a pipeline: what does not fit between its ops, and in each at the dims that it has there."""
-    from teenycli.commands.cases import judge_chain, open_chain
+    from teenycli.commands.cases import judge_chain, open_chain, with_memory
     from teenycli.launch.cases import overrides_for
 
     try:
         chain = open_chain(manifest, [name])
         assert chain is not None
-        judged = judge_chain(chain, overrides_for([step.spec for step in chain.pipeline.steps], overrides))
+        chained = judge_chain(chain, overrides_for([step.spec for step in chain.pipeline.steps], overrides))
+        judged = [with_memory(one) for one in chained]
     except TeenyError as error:
         return CheckRow(f"pipeline.{name}", {}, error=error.finding), error.exit
     findings = tuple(dict.fromkeys(finding for one in judged for finding in one.findings))
@@ -184,6 +207,25 @@ def _checkpoint(file: str | None, node: str | None, ops: tuple[str, ...]) -> Che
     from teenycli.commands.checkpoint import open_checkpoint
 
     return open_checkpoint(file, node, ops)
+
+
+def _check_op(
+    manifest: Manifest, name: str, overrides: Overrides, checkpoint: Checkpoint | None, prober: Prober | None
+) -> tuple[list[CheckRow], Exit]:
+    """The rows of an op, with the exit code that errors in their place lead to."""
+    rows, code = [], Exit.OK
+    for row, exit_code in _check(manifest, name, overrides, checkpoint):
+        rows.append(row)
+        code = max(code, exit_code)
+    if name not in manifest.ops:
+        return rows, code
+    if prober is not None:
+        from teenycli.commands.probing import with_probes
+
+        rows = with_probes(prober, manifest.ops[name], overrides, rows)
+    as_written = not (overrides.dims or overrides.scalars)
+    probed = prober is not None and not any(finding.id == "not-probed" for row in rows for finding in row.findings)
+    return (_with_idle(manifest.ops[name], rows, probed=probed) if as_written else rows), code
 
 
 def _check(
@@ -212,20 +254,22 @@ def _check(
 
 
 def _judged(name: str, case: dict[str, int], judge: Callable[[], Judged]) -> tuple[CheckRow, Exit]:
+    from teenycli.commands.cases import with_memory
+
     try:
-        judged = judge()
+        judged = with_memory(judge())
     except TeenyError as error:
         return CheckRow(name, case, error=error.finding), error.exit
     ignored = tuple((finding, judged.spec.ignore[finding.id]) for finding in judged.ignored)
     return CheckRow(name, case, judged.findings, ignored=ignored), Exit.OK
 
 
-def _with_idle(spec: OpSpec, rows: list[CheckRow]) -> list[CheckRow]:
+def _with_idle(spec: OpSpec, rows: list[CheckRow], *, probed: bool) -> list[CheckRow]:
     """The rows of an op, with what there is to say of its ``ignore``; the same rows when not all was looked at."""
     from teenycli.checks import LAYOUT_IDS
     from teenycli.checks.ignores import idle_ignores
 
     if any(row.error is not None or any(finding.id in LAYOUT_IDS for finding in row.findings) for row in rows):
         return rows
-    idle = tuple(idle_ignores(spec, {finding.id for row in rows for finding, _ in row.ignored}))
+    idle = tuple(idle_ignores(spec, {finding.id for row in rows for finding, _ in row.ignored}, probed=probed))
     return [replace(row, findings=row.findings + idle) if row.op == spec.name else row for row in rows]

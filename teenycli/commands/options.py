@@ -73,6 +73,23 @@ def checkpoint_options(command: Command) -> Command:
     return command
 
 
+def probe_options(command: Command) -> Command:
+    """``--probe`` of check, and its ``--seed`` and ``--timeout``."""
+    for option in reversed(
+        (
+            click.option("--probe", is_flag=True,
+                         help="Run each op, too, on the CPU device at small dims: accesses out of bounds, elements "
+                         "that nothing writes, inputs that change, wrong numbers, arguments in the wrong order."),
+            click.option("--seed", type=click.IntRange(min=0), metavar="N",
+                         help="With --probe: seed of random inputs.  [default: 0]"),
+            click.option("--timeout", type=float, callback=amount, metavar="SECONDS",
+                         help="With --probe: end a launch that takes longer; 0 for never.  [default: 10]"),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
 def rust_options(command: Command) -> Command:
     """``--rust``, ``--ptx``, ``--entry``: launches as Rust states them, and the entries that they are of."""
     for option in reversed(

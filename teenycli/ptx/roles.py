@@ -8,7 +8,7 @@ struct is. May import the rest of ``ptx``.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from teenycli.ptx.code import Code, Label, Mem, Op, Operand, Reg, Register
@@ -177,8 +177,17 @@ class _Kinds:
                         writes[register] |= bit if register in targets else 0
                         reads[register] |= bit
         moves = list(_moves(code))
-        self._reads = _closure(reads, ((target, source) for source, target in moves))
-        self._writes = _closure(writes, iter(moves))
+        self._fitting: dict[int, int] = {}
+        self._reads = _closure(reads, ((target, source) for source, target in moves), self._holdable)
+        self._writes = _closure(writes, iter(moves), self._holdable)
+
+    def _holdable(self, register: Register) -> int:
+        """The kinds that fit a register: half of a packed word holds no f32, though it becomes part of one."""
+        bits = type_width(register.type) or 64
+        if bits not in self._fitting:
+            widths = [_FLOAT_BITS.get(_FLOATS.get(name, ""), 0) for name in self._names]
+            self._fitting[bits] = sum(1 << k for k, width in enumerate(widths) if width <= bits)
+        return self._fitting[bits]
 
     def _bit(self, kind: str) -> int:
         if kind not in self._names:
@@ -259,8 +268,13 @@ def _logic(code: Code) -> Iterator[tuple[Register, Register]]:
                         yield from ((r, target) for r in registers_in(operand) if r.type == "pred")
 
 
-def _closure(start: Mapping[Register, int], edges: Iterator[tuple[Register, Register]]) -> dict[Register, int]:
-    """The sets of bits ``start``, poured along ``edges`` until nothing changes."""
+def _closure(
+    start: Mapping[Register, int],
+    edges: Iterator[tuple[Register, Register]],
+    holdable: Callable[[Register], int] | None = None,
+) -> dict[Register, int]:
+    """The sets of bits ``start``, poured along ``edges`` until nothing changes; into each register only what is
+    ``holdable``."""
     flows: dict[Register, list[Register]] = defaultdict(list)
     for source, target in edges:
         flows[source].append(target)
@@ -269,7 +283,8 @@ def _closure(start: Mapping[Register, int], edges: Iterator[tuple[Register, Regi
     while waiting:
         source = waiting.pop()
         for target in flows.get(source, ()):
-            if bits[source] & ~bits[target]:
-                bits[target] |= bits[source]
+            more = bits[source] & ~bits[target] & (-1 if holdable is None else holdable(target))
+            if more:
+                bits[target] |= more
                 waiting.append(target)
     return bits

@@ -319,6 +319,7 @@ class TestCommand:
     @pytest.mark.parametrize(
         "args",
         [["--ptx", "x.ptx"], ["--entry", "x"], ["--rust", "x.rs", "--dim", "N=1"], ["--rust", "x.rs", "--node", "a"],
+         ["--rust", "x.rs", "--probe"],
          ["--rust", "x.rs", "--ptx", "x.ptx", "softmax"]],
     )  # fmt: skip
     def test_options_that_do_not_go_together(self, teeny: Teeny, args: list[str]) -> None:

@@ -20,6 +20,9 @@ CORPUS = ROOT / "tests" / "corpus"
 FILES = sorted(path.relative_to(ROOT).as_posix() for top in (ROOT / "ptx", CORPUS) for path in top.rglob("*.ptx"))
 NO_ENTRY = {"tests/corpus/handmade/arrays.ptx", "tests/corpus/numba/distance.ptx"}
 
+#: What check finds where sizes, strides and grids are made up: with these no kernel stays in its buffers.
+MADE_UP = "access,shared-outside,output-overlap,output-not-covered"
+
 
 def filled(value: Any, key: str = "") -> Any:
     """An op with its gaps filled as a user in a hurry would: one dim N, few CTAs, small blocks, no reference."""
@@ -73,7 +76,7 @@ def test_every_file_of_the_corpus(teeny: Teeny, tmp_path: Path, monkeypatch: pyt
         if "tensormaps" in ready:
             ready["inputs"] = [*ready.get("inputs", []), {"name": "tensor", "shape": ["N"]}]
             ready["tensormaps"] = {key: {"of": "tensor", "box": [32]} for key in ready["tensormaps"]}
-        done = teeny("check", "-m", manifest(tmp_path, **{name: ready}))
+        done = teeny("check", "--ignore", MADE_UP, "-m", manifest(tmp_path, **{name: ready}))
         assert done.code == 0, done.out + done.err
 
 
@@ -161,7 +164,7 @@ def test_every_cache_folder(teeny: Teeny, tmp_path: Path, name: str) -> None:
     assert f"num_warps {notes['num_warps']}" in text
     assert op["block"] == "ptx"
     assert "shared" not in op  # the notes say it
-    done = teeny("check", "-m", manifest(tmp_path, it=filled(op, "op")))
+    done = teeny("check", "--ignore", MADE_UP, "-m", manifest(tmp_path, it=filled(op, "op")))
     assert done.code == 0, done.out + done.err
 
 

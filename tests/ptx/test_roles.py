@@ -47,6 +47,8 @@ def test_integers_have_a_type_only_where_the_sign_counts() -> None:
         ("ld.global.f32 %f1,[%rd1];", "f32"),
         ("ld.global.b32 %r1,[%rd1]; add.f32 %r2,%r1,%r3;", "f32"),
         ("ld.global.b32 %r1,[%rd1]; mov.b32 {%h1,%h2},%r1; cvt.f32.f16 %f1,%h1;", "f16"),
+        # A bf16 becomes an f32 by zeros below it: the word that it came from holds no f32.
+        ("ld.global.b32 %r1,[%rd1]; mov.b32 {%h1,%h2},%r1; mov.b32 %r2,{%h3,%h1}; add.f32 %r4,%r2,%r3;", "b32"),
         ("ld.global.v2.b32 {%r1,%r2},[%rd1]; mul.f16x2 %r3,%r1,%r2;", "f16"),
         ("mul.f32 %r2,%r3,%r4; mov.b32 %r1,%r2; st.global.b32 [%rd1],%r1;", "f32"),
         ("ld.global.u32 %r1,[%rd1]; add.s32 %r2,%r1,1;", "s32"),
