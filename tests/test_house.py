@@ -15,16 +15,20 @@ pytestmark = pytest.mark.unit
 ROOT = Path(__file__).parent.parent / "teenycli"
 #: Rooms from the ground up; each may import itself and those before it.
 ROOMS = (
-    "ground", "explain", "ptx", "tensors", "manifest", "launch", "footprint", "devices", "checks", "report", "commands",
+    "ground", "explain", "ptx", "rust", "tensors", "manifest", "launch", "footprint", "devices", "checks", "report",
+    "commands",
 )  # fmt: skip
-GROUND = {"dtypes", "arch", "errors", "exits", "expressions", "__init__"}
+GROUND = {"dtypes", "arch", "errors", "exits", "expressions", "reading", "__init__"}
 TOP = {"cli", "__main__"}
-HEAVY = ("numpy", "llvmlite", "cuda", "ml_dtypes", "rich", "click", "msgspec", "safetensors")
+HEAVY = (
+    "numpy", "llvmlite", "cuda", "ml_dtypes", "rich", "click", "msgspec", "safetensors", "tree_sitter",
+    "tree_sitter_rust",
+)  # fmt: skip
 #: Where a heavy package may be imported at all.
 ALLOWED = {
     "numpy": {"tensors", "footprint", "devices", "report", "commands"}, "ml_dtypes": {"tensors", "devices"},
     "llvmlite": {"devices"}, "cuda": {"devices"}, "rich": {"report", "commands"}, "click": {"commands", "cli"},
-    "msgspec": {"manifest"}, "safetensors": {"tensors"},
+    "msgspec": {"manifest"}, "safetensors": {"tensors"}, "tree_sitter": {"rust"}, "tree_sitter_rust": {"rust"},
 }  # fmt: skip
 
 
@@ -89,11 +93,15 @@ def loaded_by(code: str) -> set[str]:
 
 
 def _loaded(code: str) -> set[str]:
+    return {name.split(".")[0] for name in _modules(code)}
+
+
+def _modules(code: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport sys\nprint('\\n'.join(sys.modules), file=sys.stderr)"],
         capture_output=True, text=True, check=True, cwd=ROOT.parent,
     )  # fmt: skip
-    return {line.split(".")[0] for line in done.stderr.splitlines()}
+    return {*done.stderr.splitlines()}
 
 
 @pytest.mark.parametrize(
@@ -111,3 +119,9 @@ def test_light_commands_load_nothing_heavy(args: list[str]) -> None:
 def test_ptx_knows_nothing_of_the_rooms_above() -> None:
     loaded = loaded_by("import teenycli.ptx, teenycli.ptx.usage, teenycli.ptx.isa; teenycli.ptx.isa.rows()")
     assert not loaded & {*HEAVY}
+
+
+def test_rust_is_read_without_ptx() -> None:
+    loaded = _modules("import teenycli.rust")
+    assert not {name for name in loaded if name.startswith(("teenycli.ptx", "teenycli.manifest", "teenycli.launch"))}
+    assert not {name.split(".")[0] for name in loaded} & {*HEAVY}

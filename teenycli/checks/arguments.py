@@ -6,10 +6,10 @@ them. May import ``checks.subject`` and what it may.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from teenycli.arch import param_bytes_limit
-from teenycli.checks.subject import Subject
+from teenycli.checks.subject import Passed, Subject
 from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, Place
 from teenycli.launch.plan import Argument, Field
@@ -17,22 +17,22 @@ from teenycli.ptx.layout import Slot, layout_size
 from teenycli.ptx.usage import Usage
 
 
-def argument_count(subject: Subject) -> Iterator[Finding]:
+def argument_count(subject: Passed) -> Iterator[Finding]:
     """As many arguments as parameters, the compiler's own aside."""
     given, wanted = len(subject.args), len(subject.visible)
     if given == wanted:
         return
-    hidden = f" (and {subject.hidden} hidden, which teeny passes itself)" if subject.hidden else ""
+    hidden = f" (and {subject.hidden} hidden, which the compiler appended)" if subject.hidden else ""
     yield Finding(
         "argument-count",
         f"{_plural(given, 'argument')} for an entry of {_plural(wanted, 'parameter')}{hidden}",
         where=subject.key("args"),
         hint=_first_misfit(subject),
-        note=f"{subject.entry.name} takes {_signature(subject)}",
+        note=f"{subject.entry.name} takes {signature(subject.visible)}",
     )
 
 
-def _first_misfit(subject: Subject) -> str:
+def _first_misfit(subject: Passed) -> str:
     """Which parameter seems to lack an argument, or which argument seems to be one too many."""
     args, slots = subject.args, subject.visible
     if len(args) + 1 == len(slots):
@@ -49,18 +49,21 @@ def _first_misfit(subject: Subject) -> str:
     return f"nothing is passed for {_param(slots[len(args)])}" if len(args) < len(slots) else "leave the last ones out"
 
 
-def _fit(subject: Subject, args: tuple[Argument, ...], slots: tuple[Slot, ...]) -> bool:
-    return all(
-        argument.size == slot.size and not _kind_problem(argument, slot, subject.usages[slot.index])
-        for argument, slot in zip(args, slots, strict=True)
-    )
+def _fit(subject: Passed, args: tuple[Argument, ...], slots: tuple[Slot, ...]) -> bool:
+    return all(fits_slot(arg, slot, subject.usages[slot.index]) for arg, slot in zip(args, slots, strict=True))
 
 
-def _signature(subject: Subject) -> str:
-    return ", ".join(_type(slot) for slot in subject.visible) or "no parameters"
+def fits_slot(argument: Argument, slot: Slot, usage: Usage) -> bool:
+    """Whether an argument has its parameter's size, and no kind that the body makes nothing of."""
+    return argument.size == slot.size and not _kind_problem(argument, slot, usage)
 
 
-def argument_width(subject: Subject) -> Iterator[Finding]:
+def signature(slots: Iterable[Slot]) -> str:
+    """Parameters as a list of types."""
+    return ", ".join(map(_type, slots)) or "no parameters"
+
+
+def argument_width(subject: Passed) -> Iterator[Finding]:
     """Each argument has its parameter's size in bytes."""
     if len(subject.args) != len(subject.visible):
         return
@@ -71,12 +74,12 @@ def argument_width(subject: Subject) -> Iterator[Finding]:
                 f"argument {argument.index} '{argument.name}' is {argument.kind}, {_bytes(argument.size)}; "
                 f"{_param(slot)} takes {_bytes(slot.size)}",
                 where=subject.key(argument.source),
-                hint=_kinds_that_fit(slot, subject.usages[slot.index]),
+                hint=subject.cure(_kinds_that_fit(slot, subject.usages[slot.index]), slot),
                 note=subject.declared(slot),
             )
 
 
-def argument_kind(subject: Subject) -> Iterator[Finding]:
+def argument_kind(subject: Passed) -> Iterator[Finding]:
     """A pointer where an address is wanted, a float where one is computed with, an integer elsewhere."""
     if len(subject.args) != len(subject.visible):
         return
@@ -89,7 +92,7 @@ def argument_kind(subject: Subject) -> Iterator[Finding]:
                 "argument-kind",
                 f"argument {argument.index} '{argument.name}' is {argument.kind}; {_param(slot)} {problem}",
                 where=subject.key(argument.source),
-                hint=_kinds_that_fit(slot, subject.usages[slot.index]),
+                hint=subject.cure(_kinds_that_fit(slot, subject.usages[slot.index]), slot),
                 note=subject.declared(slot),
             )
 
@@ -160,18 +163,17 @@ def _number_kinds(item: Field, slot: Slot, usage: Usage) -> tuple[bool, bool]:
 # --- words -------------------------------------------------------------------------------------------------------
 
 
-def _kinds_that_fit(slot: Slot, usage: Usage) -> str | None:
+def _kinds_that_fit(slot: Slot, usage: Usage) -> list[str]:
     if slot.param.dims or slot.param.vector > 1:
-        return f"write it as a struct of {_bytes(slot.size)}, '{{…}}'"
+        return ["struct"]
     if is_pointer(slot, usage):
-        return "write it as ptr"
+        return ["ptr"]
     floats, integers = _number_kinds(Field("i32", 0), slot, usage)
-    fitting = [
+    return [
         name
         for name, dtype in DTYPES.items()
         if dtype.size == slot.size and name not in ("e4m3", "e5m2", "ptr") and (floats if dtype.is_float else integers)
     ]
-    return f"kinds that fit: {', '.join(fitting)}" if fitting else None
 
 
 def _param(slot: Slot) -> str:

@@ -5,9 +5,10 @@ May import ``launch``, ``manifest``, ``ptx``, ``arch`` and ``errors``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 from teenycli.arch import Limits, limits_of, parse_target
 from teenycli.errors import Place
@@ -60,6 +61,33 @@ class Compiled:
     @cached_property
     def static_shared(self) -> int:
         return shared_static(self.module, self.entry)
+
+    def declared(self, slot: Slot) -> str:
+        """Where a parameter is declared, for a note."""
+        return f"{slot.param.name} is declared at {self.module.source.name}:{slot.param.at.line}"
+
+
+class Passed(Protocol):
+    """Arguments beside the parameters that they stand for: all that the rules on arguments look at."""
+
+    @property
+    def entry(self) -> Function: ...
+    @property
+    def args(self) -> tuple[Argument, ...]: ...
+    @property
+    def visible(self) -> tuple[Slot, ...]: ...
+    @property
+    def hidden(self) -> int: ...
+    @property
+    def usages(self) -> tuple[Usage, ...]: ...
+    def key(self, name: str) -> Place:
+        """The place of an argument's ``source``, or of all arguments (``args``)."""
+
+    def declared(self, slot: Slot) -> str:
+        """Where a parameter is declared, for a note."""
+
+    def cure(self, kinds: Sequence[str], slot: Slot) -> str | None:
+        """How to pass one of ``kinds`` (of dtypes, ``ptr``, ``struct``), for a hint."""
 
 
 @dataclass
@@ -132,7 +160,15 @@ class Subject:
 
     def declared(self, slot: Slot) -> str:
         """Where a parameter is declared, for a note."""
-        return f"{slot.param.name} is declared at {self.module.source.name}:{slot.param.at.line}"
+        return self.compiled.declared(slot)
+
+    def cure(self, kinds: Sequence[str], slot: Slot) -> str | None:
+        """How the manifest writes an argument of one of ``kinds``, for a hint."""
+        if kinds == ["struct"]:
+            return f"write it as a struct of {slot.size:,} byte{'' if slot.size == 1 else 's'}, '{{…}}'"
+        if kinds == ["ptr"]:
+            return "write it as ptr"
+        return f"kinds that fit: {', '.join(kinds)}" if kinds else None
 
 
 def subjects_of(plan: Plan, module: Module, spec: OpSpec) -> tuple[Subject, ...]:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 import click
 
 from teenycli.commands.choice import Choice, choice_options
-from teenycli.commands.options import checkpoint_options, manifest_options, output_options, probe_options
+from teenycli.commands.options import (
+    checkpoint_options,
+    manifest_options,
+    output_options,
+    probe_options,
+    rust_options,
+)
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
 from teenycli.report.console import Console
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
 @checkpoint_options
 @choice_options
 @probe_options
+@rust_options
 @output_options
 def check(
     ops: tuple[str, ...],
@@ -49,6 +56,9 @@ def check(
     probe: bool,
     seed: int | None,
     timeout: float | None,
+    rust: str | None,
+    ptx: tuple[str, ...],
+    entries: tuple[str, ...],
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -58,18 +68,29 @@ def check(
 
     Every op, case and pipeline of the manifest, or the ops and pipelines named. No device is needed, and nothing is
     run but with --probe. 'teeny explain ID' says more of a finding.
+
+    With --rust: what each impl of RuntimeOp in a Rust file visits, against its entry; no manifest is needed.
     """
     from teenycli.commands.cases import open_manifest, selected
     from teenycli.launch.cases import check_overrides, parse_overrides
 
+    of_manifest = bool(dims or scalars or checkpoint or node or probe)
+    for problem in _misuse(ops, rust, bool(ptx), bool(entries), of_manifest):
+        raise click.UsageError(problem, click.get_current_context())
     if as_json and form != "text":
         raise click.UsageError("--json and --format github exclude each other", click.get_current_context())
     if not probe and (seed is not None or timeout is not None):
         raise click.UsageError("--seed and --timeout go with --probe", click.get_current_context())
     console = Console.of_process(color)
     held = ExitStack()
+    show = partial(_show, console, form="json" if as_json else form, quiet=quiet, verbose=verbose)
     try:
         choice = Choice.of(select, ignore, strict)
+        if rust is not None:
+            from teenycli.commands.rust import rust_rows
+
+            judged = list(rust_rows(rust, ptx, entries, manifest, ops))
+            return show([row for row, _ in judged], choice, max(code for _, code in judged))
         found = open_manifest(manifest)
         pipelines = [name for name in dict.fromkeys(ops or found.pipelines) if name in found.pipelines]
         names = [name for name in selected(found, ops) if name not in pipelines or name in found.ops]
@@ -94,8 +115,25 @@ def check(
         row, exit_code = _check_pipeline(found, name, overrides)
         rows.append(row)
         code = max(code, exit_code)
+    return show(rows, choice, code)
+
+
+def _misuse(ops: tuple[str, ...], rust: str | None, ptx: bool, entry: bool, of_manifest: bool) -> Iterator[str]:
+    """What does not go together among the options, ``of_manifest`` being those that take an op of a manifest."""
+    if rust is None and (ptx or entry):
+        yield f"{'--ptx' if ptx else '--entry'} goes with --rust"
+    if rust is not None and of_manifest:
+        yield "--dim, --set, --checkpoint, --node and --probe are for ops of a manifest, not for --rust"
+    if ptx and ops:
+        yield "--ptx and the names of ops exclude each other"
+
+
+def _show(
+    console: Console, rows: list[CheckRow], choice: Choice, code: Exit, *, form: str, quiet: bool, verbose: bool
+) -> Exit:
+    """Show what was found as ``form`` (text, github, json) has it; the exit code that it leads to."""
     rows = [choice.of_row(row) for row in rows]
-    if as_json or form == "github":
+    if form != "text":
         _write(console, rows, form)
     else:
         from teenycli.report.check_table import check_page

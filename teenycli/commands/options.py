@@ -88,3 +88,18 @@ def probe_options(command: Command) -> Command:
     ):  # fmt: skip
         command = option(command)
     return command
+
+
+def rust_options(command: Command) -> Command:
+    """``--rust``, ``--ptx``, ``--entry``: launches as Rust states them, and the entries that they are of."""
+    for option in reversed(
+        (
+            click.option("--rust", metavar="FILE", help="Check what each impl of RuntimeOp in a Rust file visits."),
+            click.option("--ptx", multiple=True, metavar="FILE",
+                         help="With --rust: PTX with the entries.  [default: those of the manifest's ops]"),
+            click.option("--entry", "entries", multiple=True, metavar="[IMPL=]NAME",
+                         help="With --rust: the entry of an impl, or the only ones to look at."),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command
