@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from teenycli.arch import Limits
 from teenycli.devices.execute import check_limits
@@ -26,6 +27,8 @@ CHOSEN_ELEMENTS, OWN_ELEMENTS, THREADS = 1 << 15, 1 << 17, 1 << 20
 LAST_ELEMENTS = 1 << 21
 #: Largest number of threads, or const, that a dim is stretched past.
 _SPAN = 2048
+#: Which plan, and what two arguments of it are called.
+Pairs = frozenset[tuple[int, str, str]]
 #: Shuffles of the dims that are tried for one where no two arguments are equal.
 _SHUFFLES = 6
 
@@ -94,19 +97,33 @@ def _threads(plan: Plan) -> int:
     return sum(launch.ctas * launch.threads for launch in plan.launches)
 
 
-def cases(planner: Planner) -> list[Case]:
+def cases(planner: Planner) -> Iterator[Case]:
     """Where to look, cheap ones first: dims of our choice, then those of the op's own that are small.
 
     Of our choice are: all dims tiny; as many of them longer as it takes to have three CTAs along each axis of the grid;
     each of the others, one at a time, longer than two CTAs have threads.
     """
-    own = [planner.at(dims, OWN_ELEMENTS, own=True) for dims in cases_of(planner.spec, planner.overrides)]
-    found = [case for case in (*_chosen(planner), *own) if case is not None]
-    if not found:
-        rest = (planner.at(dims, LAST_ELEMENTS, own=True) for dims in cases_of(planner.spec, planner.overrides))
-        found = [case for case in rest if case is not None][:1]
-    # Of equal ones the op's own stay, whose findings nobody can doubt.
-    return list({tuple(sorted(case.dims.items())): case for case in found}.values())
+    every = cases_of(planner.spec, planner.overrides)
+    is_empty = True
+    for case in _chosen(planner):
+        # Of equal ones the op's own stay, whose findings nobody can doubt.
+        if case.dims not in every:
+            is_empty = False
+            yield case
+    for case in own_cases(planner):
+        is_empty = False
+        yield case
+    if is_empty:
+        rest = (planner.at(dims, LAST_ELEMENTS, own=True) for dims in every)
+        yield from [case for case in rest if case is not None][:1]
+
+
+def own_cases(planner: Planner) -> Iterator[Case]:
+    """Those of the op's own that are small."""
+    for dims in cases_of(planner.spec, planner.overrides):
+        case = planner.at(dims, OWN_ELEMENTS, own=True)
+        if case is not None:
+            yield case
 
 
 def _chosen(planner: Planner) -> Iterator[Case]:
@@ -135,15 +152,18 @@ def _free(planner: Planner) -> dict[str, DimSpec]:
 
 def _tiny(planner: Planner) -> Case | None:
     """All dims as small as can be, of several ways the one where the fewest arguments are equal."""
-    best: tuple[int, Case] | None = None
+    best: tuple[Pairs, Case] | None = None
+    always: Pairs | None = None
     for dims in _assignments(_free(planner)):
         case = planner.at(case_dims(planner.spec, None, planner.overrides) | dims, CHOSEN_ELEMENTS)
         if case is None:
             continue
-        equal = sum(map(_equal_arguments, case.plans))
-        if best is None or equal < best[0]:
+        equal = Pairs().union(*(_equal_arguments(k, plan) for k, plan in enumerate(case.plans)))
+        if best is None or len(equal) < len(best[0]):
             best = equal, case
-        if equal == 0:
+        # What is equal however the dims are chosen cannot be helped.
+        first, always = always is None, equal if always is None else always & equal
+        if not equal or (not first and best[0] == always):
             break
     return None if best is None else best[1]
 
@@ -189,22 +209,23 @@ def _is_prime(number: int) -> bool:
     return number > 1 and all(number % divisor for divisor in range(2, math.isqrt(number) + 1))
 
 
-def _equal_arguments(plan: Plan) -> int:
-    """How many integer arguments have the value of another that is written otherwise."""
-    values: dict[object, set[object]] = {}
+def _equal_arguments(which: int, plan: Plan) -> Iterator[tuple[int, str, str]]:
+    """Each two integer arguments of plan ``which`` that are written differently, and equal."""
+    values: dict[object, set[str]] = {}
     for argument in plan.launches[0].args:
         for k, item in enumerate(argument.fields):
             if isinstance(item.value, int):
-                written = argument.name if len(argument.fields) == 1 else (argument.index, k)
+                written = argument.name if len(argument.fields) == 1 else f"{argument.index}.{k}"
                 values.setdefault(item.value, set()).add(written)
-    return sum(len(written) - 1 for written in values.values())
+    for equal in values.values():
+        yield from ((which, a, b) for a, b in combinations(sorted(equal), 2))
 
 
 def _wide(planner: Planner, tiny: Case) -> Case:
     """``tiny`` with dims made longer until each axis of a grid has three CTAs, where that can be had."""
     case = tiny
     for which in range(len(tiny.plans)):
-        for axis in range(3):
+        for axis in range(len(planner.spec.kernel(bool(which)).grid or ())):
             if _ctas(case.plans[which], axis) < 3:
                 longer = [_spread(planner, case, name, which, axis) for name in _free(planner)]
                 found = [other for other in longer if other is not None]
@@ -217,13 +238,13 @@ def _ctas(plan: Plan, axis: int) -> int:
 
 
 def _spread(planner: Planner, case: Case, name: str, which: int, axis: int) -> Case | None:
-    """``case`` with the dim ``name`` longer, in powers of two, until plan ``which`` has three CTAs along ``axis``."""
+    """``case`` with the dim ``name`` longer, in powers of four, until plan ``which`` has three CTAs along ``axis``."""
     past = 16
     while past <= CHOSEN_ELEMENTS:
         other = _longer(planner, case, name, past)
         if other is None or _ctas(other.plans[which], axis) >= 3:
             return other
-        past *= 2
+        past *= 4
     return None
 
 
