@@ -270,7 +270,7 @@ class _Course:
         Without a reference there is one only where no other does as well.
         """
         end, fits = time.monotonic() + ORDER_SECONDS, list[Order]()
-        for run, order in enumerate(orders(trial.plan)):
+        for run, order in enumerate(orders(trial.plan, trial.kernel.args)):
             if run >= self.prober.order_runs or time.monotonic() > end:
                 return None, False
             if not self._fits(order, trial) or not self._fits_all(order, case, trial.plan.backward, gentle):

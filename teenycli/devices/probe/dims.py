@@ -17,7 +17,7 @@ from teenycli.errors import TeenyError
 from teenycli.launch.backward import plan_backward
 from teenycli.launch.build import plan_case
 from teenycli.launch.cases import Dims, Overrides, case_dims, cases_of, dim_names
-from teenycli.launch.plan import Plan
+from teenycli.launch.plan import Launch, Plan
 from teenycli.manifest.spec import DimSpec, OpSpec
 from teenycli.ptx.model import Module
 
@@ -31,6 +31,8 @@ _SPAN = 2048
 Pairs = frozenset[tuple[int, str, str]]
 #: Shuffles of the dims that are tried for one where no two arguments are equal.
 _SHUFFLES = 6
+#: Most assignments of dims, of those that can be launched, among which the best is taken.
+_TRIES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +106,16 @@ def cases(planner: Planner) -> Iterator[Case]:
     each of the others, one at a time, longer than two CTAs have threads.
     """
     every = cases_of(planner.spec, planner.overrides)
-    is_empty = True
+    seen: list[Mapping[str, int]] = []
     for case in _chosen(planner):
         # Of equal ones the op's own stay, whose findings nobody can doubt.
-        if case.dims not in every:
-            is_empty = False
+        if case.dims not in (*every, *seen):
+            seen.append(case.dims)
             yield case
     for case in own_cases(planner):
-        is_empty = False
+        seen.append(case.dims)
         yield case
-    if is_empty:
+    if not seen:
         rest = (planner.at(dims, LAST_ELEMENTS, own=True) for dims in every)
         yield from [case for case in rest if case is not None][:1]
 
@@ -152,20 +154,18 @@ def _free(planner: Planner) -> dict[str, DimSpec]:
 
 def _tiny(planner: Planner) -> Case | None:
     """All dims as small as can be, of several ways the one where the fewest arguments are equal."""
-    best: tuple[Pairs, Case] | None = None
-    always: Pairs | None = None
+    found: list[tuple[Pairs, Case]] = []
     for dims in _assignments(_free(planner)):
         case = planner.at(case_dims(planner.spec, None, planner.overrides) | dims, CHOSEN_ELEMENTS)
         if case is None:
             continue
-        equal = Pairs().union(*(_equal_arguments(k, plan) for k, plan in enumerate(case.plans)))
-        if best is None or len(equal) < len(best[0]):
-            best = equal, case
+        found.append((_equal_arguments(case), case))
+        best = min(found, key=lambda each: len(each[0]))
         # What is equal however the dims are chosen cannot be helped.
-        first, always = always is None, equal if always is None else always & equal
-        if not equal or (not first and best[0] == always):
-            break
-    return None if best is None else best[1]
+        always = frozenset.intersection(*(equal for equal, _ in found))
+        if not best[0] or len(found) == _TRIES or (len(found) > 1 and best[0] == always):
+            return best[1]
+    return min(found, key=lambda each: len(each[0]))[1] if found else None
 
 
 def _near(planner: Planner) -> Iterator[Case]:
@@ -209,16 +209,25 @@ def _is_prime(number: int) -> bool:
     return number > 1 and all(number % divisor for divisor in range(2, math.isqrt(number) + 1))
 
 
-def _equal_arguments(which: int, plan: Plan) -> Iterator[tuple[int, str, str]]:
-    """Each two integer arguments of plan ``which`` that are written differently, and equal."""
-    values: dict[object, set[str]] = {}
-    for argument in plan.launches[0].args:
+def _equal_arguments(case: Case) -> Pairs:
+    """Each two integer arguments of a launch that are written differently, and equal."""
+    return frozenset(
+        (which, a, b)
+        for which, plan in enumerate(case.plans)
+        for equal in _by_value(plan.launches[0]).values()
+        for a, b in combinations(sorted(equal), 2)
+    )
+
+
+def _by_value(launch: Launch) -> dict[int, set[str]]:
+    """How the integer arguments of each value are written; members of structs by their places."""
+    values: dict[int, set[str]] = {}
+    for argument in launch.args:
         for k, item in enumerate(argument.fields):
             if isinstance(item.value, int):
                 written = argument.name if len(argument.fields) == 1 else f"{argument.index}.{k}"
                 values.setdefault(item.value, set()).add(written)
-    for equal in values.values():
-        yield from ((which, a, b) for a, b in combinations(sorted(equal), 2))
+    return values
 
 
 def _wide(planner: Planner, tiny: Case) -> Case:
