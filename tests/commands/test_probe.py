@@ -187,6 +187,8 @@ class TestLaunches:
             ("linear_cuda", {"grid": ["cdiv(M, TILE)", "cdiv(N, TILE)"]}, {"probe-not-written"}),
             ("cumsum_cuda", {"shared": "COLS * x.itemsize"}, {"out-of-bounds"}),
             ("axpy_bf16_cuda", {"args": ["ptr x", "ptr y", "ptr out", "f32 alpha * 1.1", "i32 N"]}, {"probe-mismatch"}),
+            ("rms_norm_f16_triton", {"args": ["ptr x", "ptr weight", "ptr out", "f32 2 * eps", "i32 COLS"]},
+             {"probe-mismatch"}),
         ],
     )  # fmt: skip
     def test_of_samples(self, teeny: Teeny, tmp_path: Path, name: str, change: Op, ids: set[str]) -> None:

@@ -219,7 +219,7 @@ class _Course:
 
     def _forward(self, case: Case, gentle: bool) -> Trial:
         spec, plan, seed = self.spec, case.plans[0], self.prober.seed
-        arrays = initial_arrays(spec, plan, seed, probing_data(spec, plan, seed, gentle=gentle))
+        arrays = initial_arrays(spec, plan, seed, probing_data(spec, plan, seed, gentle=gentle, faint=case.faint))
         expected = reference_arrays(spec, plan, reference_names(spec, plan, arrays))
         return Trial(spec, plan, case.shown, case.own, arrays, expected)
 

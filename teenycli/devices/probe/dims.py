@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from teenycli.arch import Limits
@@ -39,16 +39,20 @@ _TRIES = 6
 class Case:
     """Dims that can be planned: the plans of the forward and, where there is one, of the backward.
 
-    ``own`` says that they are the op's own, and not of our choice.
+    ``own`` says that they are the op's own, and not of our choice; ``faint`` that random inputs are to be small, as
+    those are beside which an epsilon counts.
     """
 
     dims: Mapping[str, int]
     plans: tuple[Plan, ...]
     own: bool = False
+    faint: bool = False
 
     @property
     def shown(self) -> str:
-        return ", ".join(f"{name}={value}" for name, value in self.dims.items())
+        """The dims in words, and what else is special."""
+        parts = [f"{name}={value}" for name, value in self.dims.items()]
+        return ", ".join([*parts, "inputs below 2^-8"] if self.faint else parts)
 
 
 @dataclass(slots=True)
@@ -102,8 +106,9 @@ def _threads(plan: Plan) -> int:
 def cases(planner: Planner) -> Iterator[Case]:
     """Where to look, cheap ones first: dims of our choice, then those of the op's own that are small.
 
-    Of our choice are: all dims tiny; as many of them longer as it takes to have three CTAs along each axis of the grid;
-    each of the others, one at a time, longer than two CTAs have threads.
+    Of our choice are: all dims tiny, where floats are passed by value with faint inputs, too; as many of them longer as
+    it takes to have three CTAs along each axis of the grid; each of the others, one at a time, longer than two CTAs have
+    threads.
     """
     every = cases_of(planner.spec, planner.overrides)
     seen: list[Mapping[str, int]] = []
@@ -112,12 +117,20 @@ def cases(planner: Planner) -> Iterator[Case]:
         if case.dims not in (*every, *seen):
             seen.append(case.dims)
             yield case
+            if len(seen) == 1 and _takes_floats(case):
+                yield replace(case, faint=True)
     for case in own_cases(planner):
         seen.append(case.dims)
         yield case
     if not seen:
         rest = (planner.at(dims, LAST_ELEMENTS, own=True) for dims in every)
         yield from [case for case in rest if case is not None][:1]
+
+
+def _takes_floats(case: Case) -> bool:
+    """Whether a kernel is passed a float by value."""
+    args = (arg for plan in case.plans for launch in plan.launches for arg in launch.args)
+    return any(isinstance(item.value, float) for arg in args for item in arg.fields)
 
 
 def own_cases(planner: Planner) -> Iterator[Case]:
