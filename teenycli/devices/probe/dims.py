@@ -106,9 +106,9 @@ def _threads(plan: Plan) -> int:
 def cases(planner: Planner) -> Iterator[Case]:
     """Where to look, cheap ones first: dims of our choice, then those of the op's own that are small.
 
-    Of our choice are: all dims tiny, where floats are passed by value with faint inputs, too; as many of them longer as
-    it takes to have three CTAs along each axis of the grid; each of the others, one at a time, longer than two CTAs have
-    threads.
+    Of our choice are: all dims tiny, where floats are passed by value with faint inputs, too; then as many of them
+    longer as it takes to have three CTAs along each axis of the grid; then each of the others, one at a time, longer
+    than two CTAs have threads.
     """
     every = cases_of(planner.spec, planner.overrides)
     seen: list[Mapping[str, int]] = []
