@@ -72,7 +72,7 @@ def check(
     With --rust: what each impl of RuntimeOp in a Rust file visits, against its entry; no manifest is needed.
     """
     from teenycli.commands.cases import open_manifest, selected
-    from teenycli.launch.cases import check_overrides, parse_overrides
+    from teenycli.launch.cases import parse_overrides
 
     of_manifest = bool(dims or scalars or checkpoint or node or probe)
     for problem in _misuse(ops, rust, bool(ptx), bool(entries), of_manifest):
@@ -95,11 +95,7 @@ def check(
         pipelines = [name for name in dict.fromkeys(ops or found.pipelines) if name in found.pipelines]
         names = [name for name in selected(found, ops) if name not in pipelines or name in found.ops]
         overrides = parse_overrides(dims, scalars)
-        looked_at = [*names, *(name for pipeline in pipelines for name in _ops_of(found, pipeline))]
-        # A dim of one step is for the pipelines that are named to know.
-        steps = {name for name in overrides.dims if "." in name and ops and pipelines}
-        plain = replace(overrides, dims={name: n for name, n in overrides.dims.items() if name not in steps})
-        check_overrides(plain, [found.ops[name] for name in looked_at if name in found.ops])
+        _check_overrides(found, names, pipelines, overrides, is_named=bool(ops))
         params = _checkpoint(checkpoint, node, ops)
         prober = held.enter_context(_prober(seed or 0, timeout)) if probe else None
     except TeenyError as error:
@@ -136,11 +132,28 @@ def _show(
     if form != "text":
         _write(console, rows, form)
     else:
-        from teenycli.report.check_table import check_page
-
-        shown = [row for row in rows if row.findings or row.error or not quiet]
-        console.show(*check_page(shown, brief=not (console.out.tty or verbose), ignored=verbose))
+        _show(console, [row for row in rows if row.findings or row.error or not quiet], verbose)
     return max([code, *map(choice.exit, rows)])
+
+
+def _check_overrides(
+    manifest: Manifest, names: list[str], pipelines: list[str], overrides: Overrides, *, is_named: bool
+) -> None:
+    """Raises TeenyError for a dim or scalar that nothing that is looked at has."""
+    from teenycli.launch.cases import check_overrides
+
+    looked_at = [*names, *(name for pipeline in pipelines for name in _ops_of(manifest, pipeline))]
+    # A dim of one step is for the pipelines that are named to know.
+    steps = {name for name in overrides.dims if "." in name and is_named and pipelines}
+    plain = replace(overrides, dims={name: n for name, n in overrides.dims.items() if name not in steps})
+    check_overrides(plain, [manifest.ops[name] for name in looked_at if name in manifest.ops])
+
+
+def _show(console: Console, rows: list[CheckRow], verbose: bool) -> None:
+    """What a person reads."""
+    from teenycli.report.check_table import check_page
+
+    console.show(*check_page(rows, brief=not (console.out.tty or verbose), ignored=verbose))
 
 
 def _prober(seed: int, timeout: float | None) -> Prober:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
@@ -23,7 +24,7 @@ from teenycli.devices.contents import backward_names, initial_arrays, reference_
 from teenycli.devices.cpu import CpuDevice
 from teenycli.devices.cpu.hall import CpuKernel
 from teenycli.devices.execute import Execution, execute
-from teenycli.devices.probe.dims import Case, Planner, cases
+from teenycli.devices.probe.dims import Case, Planner, cases, own_cases
 from teenycli.devices.probe.orders import Order, orders
 from teenycli.devices.probe.trial import Outcome, Trial, may_be_gentle, probing_data, try_plan
 from teenycli.errors import Finding, Severity, TeenyError
@@ -36,8 +37,8 @@ from teenycli.tensors.convert import Array
 
 #: Most runs, and seconds, of the search for an order of arguments that gives the right numbers.
 ORDER_RUNS, ORDER_SECONDS = 200, 3.0
-#: Most seconds of a launch in that search.
-_ORDER_TIMEOUT = 1.0
+#: Most seconds of a launch once it is known that something is wrong.
+_SECOND_TIMEOUT = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +75,7 @@ class Prober:
         """
         modules = (module,) if backward is None else (module, backward)
         planner = Planner(spec, modules, overrides or Overrides(), self.device.limits)
-        found = cases(planner)
-        if not found:
-            return (Probed({}, findings=(_not_probed(spec, _why(planner)),)),)
-        return tuple(_Course(self, spec, modules, found).probed())
+        return tuple(_Course(self, spec, modules, planner).probed())
 
     def run(self, plan: Plan, module: Module, arrays: Mapping[str, Array], timeout: float) -> Execution:
         """Run a plan and bring all buffers back. Raises what the device raises."""
@@ -137,34 +135,51 @@ def _not_probed(spec: OpSpec, why: str, *, backward: bool = False) -> Finding:
 
 @dataclass(slots=True)
 class _Course:
-    """The probing of one op at ``cases``. ``refusals`` are what kept cases from being run."""
+    """The probing of one op. ``refusals`` are what kept cases from being run, of the forward and of the backward."""
 
     prober: Prober
     spec: OpSpec
     modules: Sequence[Module]
-    cases: Sequence[Case]
+    planner: Planner
     refusals: dict[bool, TeenyError] = field(default_factory=dict)
     _forwards: dict[tuple[str, bool], tuple[Trial, Outcome]] = field(default_factory=dict)
+    _chosen: list[Case] = field(default_factory=list)
+    _to_choose: Iterator[Case] | None = None
 
     def probed(self) -> Iterator[Probed]:
         """The forward at every case, then the backward, if nothing is wrong with the forward."""
         for backward in (False, True)[: len(self.modules)]:
             looked = list(self._looked_at(backward))
             if not looked:
-                why = self.refusals[backward].finding.message
+                refusal = self.refusals.get(backward)
+                why = _why(self.planner) if refusal is None else refusal.finding.message
                 looked = [Probed({}, backward, (_not_probed(self.spec, why, backward=backward),))]
             yield from looked
             if any(self._counted(probed.findings) for probed in looked):
                 return
 
+    @property
+    def cases(self) -> Iterator[Case]:
+        """The cases to look at, each chosen when it is first asked for: most mistakes show at the first."""
+        if self._to_choose is None:
+            self._to_choose = cases(self.planner)
+        yield from self._chosen
+        for case in self._to_choose:
+            self._chosen.append(case)
+            yield case
+
     def _looked_at(self, backward: bool) -> Iterator[Probed]:
         for case in self.cases:
-            seen = self._look(case, backward)
-            if seen is None:
-                if self.refusals[backward].exit is Exit.UNSUPPORTED:
+            try:
+                trial, outcome, gentle = self._look(case, backward)
+            except TeenyError as error:
+                self.refusals[backward] = error
+                if error.exit is Exit.UNSUPPORTED:
+                    return
+                if case.own:  # nobody can blame the dims
+                    yield Probed(case.dims, backward, (error.finding,))
                     return
                 continue
-            trial, outcome, gentle = seen
             findings = outcome.findings
             if self._counted(findings):
                 findings = (self._hinted(case, trial, findings[0], gentle), *findings[1:])
@@ -172,32 +187,29 @@ class _Course:
             if self._counted(findings):
                 return
 
-    def _look(self, case: Case, backward: bool) -> tuple[Trial, Outcome, bool] | None:
+    def _look(self, case: Case, backward: bool, timeout: float | None = None) -> tuple[Trial, Outcome, bool]:
         """A trial of ``case``, what it showed, and whether it took gentle data: where other data show a problem, and
-        gentle ones do not, the data were to blame. None where it cannot be run, for which there is a refusal then."""
-        seen = None
-        for gentle in (False, True)[: 1 + may_be_gentle(case.plans[0])]:
-            try:
-                seen = *self._tried(case, backward, gentle), gentle
-            except TeenyError as error:
-                self.refusals[backward] = error
-                continue
-            if not self._counted(seen[1].findings):
-                break
-        return seen
+        gentle ones do not, the data were to blame. Raises what keeps it from being run."""
+        last = may_be_gentle(case.plans[0])
+        for gentle in (False, True)[:last]:
+            with suppress(TeenyError):
+                seen = *self._tried(case, backward, gentle, timeout), gentle
+                if not self._counted(seen[1].findings):
+                    return seen
+        return *self._tried(case, backward, last, timeout), last
 
     def _counted(self, findings: Sequence[Finding]) -> bool:
         """Whether there is one among them that the op does not ignore."""
         return any(finding.id not in self.spec.ignore for finding in findings)
 
-    def _tried(self, case: Case, backward: bool, gentle: bool) -> tuple[Trial, Outcome]:
+    def _tried(self, case: Case, backward: bool, gentle: bool, timeout: float | None = None) -> tuple[Trial, Outcome]:
         if backward:
             trial = self._backward(case, gentle)
-            return trial, self._try(trial, trial.plan)
+            return trial, self._try(trial, trial.plan, timeout)
         key = (case.shown, gentle)
         if key not in self._forwards:
             trial = self._forward(case, gentle)
-            self._forwards[key] = trial, self._try(trial, trial.plan)
+            self._forwards[key] = trial, self._try(trial, trial.plan, timeout)
         return self._forwards[key]
 
     def _try(self, trial: Trial, plan: Plan, timeout: float | None = None) -> Outcome:
@@ -207,7 +219,7 @@ class _Course:
 
     def _forward(self, case: Case, gentle: bool) -> Trial:
         spec, plan, seed = self.spec, case.plans[0], self.prober.seed
-        arrays = initial_arrays(spec, plan, seed, probing_data(spec, plan, seed, gentle=gentle))
+        arrays = initial_arrays(spec, plan, seed, probing_data(spec, plan, seed, gentle=gentle, faint=case.faint))
         expected = reference_arrays(spec, plan, reference_names(spec, plan, arrays))
         return Trial(spec, plan, case.shown, case.own, arrays, expected)
 
@@ -228,8 +240,8 @@ class _Course:
             return replace(finding, hint=f"{order} {result}")
         own = None if case.own else self._own_is_right(trial.plan.backward)
         if own is not None:
-            note = f"at {own} of the op's own nothing is wrong: if the kernel takes some sizes only, its dims say so "
-            finding = replace(finding, note=f"{note}with multiple_of, min or max" + _more(finding.note))
+            note = f"at the op's own {own} nothing is wrong: if the kernel takes some sizes only, say so in its dims "
+            finding = replace(finding, note=f"{note}(multiple_of, min, max)" + _more(finding.note))
         if finding.id == "probe-mismatch" and complete:
             hint = "no exchange of two or three arguments of a kind makes it right: look at values, strides and grid"
             finding = replace(finding, hint=hint)
@@ -237,29 +249,42 @@ class _Course:
 
     def _own_is_right(self, backward: bool) -> str | None:
         """The first case of the op's own, in words, when nothing is wrong with any of them."""
-        own = [case for case in self.cases if case.own]
-        seen = [self._look(case, backward) for case in own]
-        return own[0].shown if own and all(one and not self._counted(one[1].findings) for one in seen) else None
+        own = list(own_cases(self.planner))
+        for case in own:
+            try:
+                _, outcome, _ = self._look(case, backward, self._short)
+            except TeenyError:
+                return None
+            if self._counted(outcome.findings):
+                return None
+        return own[0].shown if own else None
+
+    @property
+    def _short(self) -> float:
+        """Seconds that a launch may take once it is known that something is wrong."""
+        return min(self.prober.timeout or _SECOND_TIMEOUT, _SECOND_TIMEOUT)
 
     def _right_order(self, case: Case, trial: Trial, gentle: bool) -> tuple[Order | None, bool]:
         """The first order of arguments with which nothing is wrong at any case, and whether all were tried.
 
         Without a reference there is one only where no other does as well.
         """
-        others = [other for other in self.cases if other is not case]
         end, fits = time.monotonic() + ORDER_SECONDS, list[Order]()
-        for run, order in enumerate(orders(trial.plan)):
+        for run, order in enumerate(orders(trial.plan, trial.kernel.args)):
             if run >= self.prober.order_runs or time.monotonic() > end:
                 return None, False
-            if not self._fits(order, trial) or not self._fits_all(order, others, trial.plan.backward, gentle):
+            if not self._fits(order, trial) or not self._fits_all(order, case, trial.plan.backward, gentle):
                 continue
             if trial.expected:
                 return order, True
             fits.append(order)
         return (fits[0] if len(fits) == 1 else None), True
 
-    def _fits_all(self, order: Order, others: Sequence[Case], backward: bool, gentle: bool) -> bool:
-        for other in others:
+    def _fits_all(self, order: Order, case: Case, backward: bool, gentle: bool) -> bool:
+        """Whether nothing is wrong with an order at all cases but ``case``."""
+        for other in list(self.cases):
+            if other is case:
+                continue
             try:
                 trial = self._backward(other, gentle) if backward else self._forward(other, gentle)
             except TeenyError:
@@ -269,9 +294,8 @@ class _Course:
         return True
 
     def _fits(self, order: Order, trial: Trial) -> bool:
-        timeout = min(self.prober.timeout or _ORDER_TIMEOUT, _ORDER_TIMEOUT)
         try:
-            return not self._counted(self._try(trial, order.applied(trial.plan), timeout).findings)
+            return not self._counted(self._try(trial, order.applied(trial.plan), self._short).findings)
         except TeenyError:
             return False
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from teenycli.arch import Limits
 from teenycli.devices.execute import check_limits
@@ -16,7 +17,7 @@ from teenycli.errors import TeenyError
 from teenycli.launch.backward import plan_backward
 from teenycli.launch.build import plan_case
 from teenycli.launch.cases import Dims, Overrides, case_dims, cases_of, dim_names
-from teenycli.launch.plan import Plan
+from teenycli.launch.plan import Launch, Plan
 from teenycli.manifest.spec import DimSpec, OpSpec
 from teenycli.ptx.model import Module
 
@@ -26,24 +27,32 @@ CHOSEN_ELEMENTS, OWN_ELEMENTS, THREADS = 1 << 15, 1 << 17, 1 << 20
 LAST_ELEMENTS = 1 << 21
 #: Largest number of threads, or const, that a dim is stretched past.
 _SPAN = 2048
+#: Which plan, and what two arguments of it are called.
+Pairs = frozenset[tuple[int, str, str]]
 #: Shuffles of the dims that are tried for one where no two arguments are equal.
 _SHUFFLES = 6
+#: Most assignments of dims, of those that can be launched, among which the best is taken.
+_TRIES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """Dims that can be planned: the plans of the forward and, where there is one, of the backward.
 
-    ``own`` says that they are the op's own, and not of our choice.
+    ``own`` says that they are the op's own, and not of our choice; ``faint`` that random inputs are to be small, as
+    those are beside which an epsilon counts.
     """
 
     dims: Mapping[str, int]
     plans: tuple[Plan, ...]
     own: bool = False
+    faint: bool = False
 
     @property
     def shown(self) -> str:
-        return ", ".join(f"{name}={value}" for name, value in self.dims.items())
+        """The dims in words, and what else is special."""
+        parts = [f"{name}={value}" for name, value in self.dims.items()]
+        return ", ".join([*parts, "inputs below 2^-8"] if self.faint else parts)
 
 
 @dataclass(slots=True)
@@ -94,19 +103,42 @@ def _threads(plan: Plan) -> int:
     return sum(launch.ctas * launch.threads for launch in plan.launches)
 
 
-def cases(planner: Planner) -> list[Case]:
+def cases(planner: Planner) -> Iterator[Case]:
     """Where to look, cheap ones first: dims of our choice, then those of the op's own that are small.
 
-    Of our choice are: all dims tiny; as many of them longer as it takes to have three CTAs along each axis of the grid;
-    each of the others, one at a time, longer than two CTAs have threads.
+    Of our choice are: all dims tiny, where floats are passed by value with faint inputs, too; then as many of them
+    longer as it takes to have three CTAs along each axis of the grid; then each of the others, one at a time, longer
+    than two CTAs have threads.
     """
-    own = [planner.at(dims, OWN_ELEMENTS, own=True) for dims in cases_of(planner.spec, planner.overrides)]
-    found = [case for case in (*_chosen(planner), *own) if case is not None]
-    if not found:
-        rest = (planner.at(dims, LAST_ELEMENTS, own=True) for dims in cases_of(planner.spec, planner.overrides))
-        found = [case for case in rest if case is not None][:1]
-    # Of equal ones the op's own stay, whose findings nobody can doubt.
-    return list({tuple(sorted(case.dims.items())): case for case in found}.values())
+    every = cases_of(planner.spec, planner.overrides)
+    seen: list[Mapping[str, int]] = []
+    for case in _chosen(planner):
+        # Of equal ones the op's own stay, whose findings nobody can doubt.
+        if case.dims not in (*every, *seen):
+            seen.append(case.dims)
+            yield case
+            if len(seen) == 1 and _takes_floats(case):
+                yield replace(case, faint=True)
+    for case in own_cases(planner):
+        seen.append(case.dims)
+        yield case
+    if not seen:
+        rest = (planner.at(dims, LAST_ELEMENTS, own=True) for dims in every)
+        yield from [case for case in rest if case is not None][:1]
+
+
+def _takes_floats(case: Case) -> bool:
+    """Whether a kernel is passed a float by value."""
+    args = (arg for plan in case.plans for launch in plan.launches for arg in launch.args)
+    return any(isinstance(item.value, float) for arg in args for item in arg.fields)
+
+
+def own_cases(planner: Planner) -> Iterator[Case]:
+    """Those of the op's own that are small."""
+    for dims in cases_of(planner.spec, planner.overrides):
+        case = planner.at(dims, OWN_ELEMENTS, own=True)
+        if case is not None:
+            yield case
 
 
 def _chosen(planner: Planner) -> Iterator[Case]:
@@ -135,17 +167,18 @@ def _free(planner: Planner) -> dict[str, DimSpec]:
 
 def _tiny(planner: Planner) -> Case | None:
     """All dims as small as can be, of several ways the one where the fewest arguments are equal."""
-    best: tuple[int, Case] | None = None
+    found: list[tuple[Pairs, Case]] = []
     for dims in _assignments(_free(planner)):
         case = planner.at(case_dims(planner.spec, None, planner.overrides) | dims, CHOSEN_ELEMENTS)
         if case is None:
             continue
-        equal = sum(map(_equal_arguments, case.plans))
-        if best is None or equal < best[0]:
-            best = equal, case
-        if equal == 0:
-            break
-    return None if best is None else best[1]
+        found.append((_equal_arguments(case), case))
+        best = min(found, key=lambda each: len(each[0]))
+        # What is equal however the dims are chosen cannot be helped.
+        always = frozenset.intersection(*(equal for equal, _ in found))
+        if not best[0] or len(found) == _TRIES or (len(found) > 1 and best[0] == always):
+            return best[1]
+    return min(found, key=lambda each: len(each[0]))[1] if found else None
 
 
 def _near(planner: Planner) -> Iterator[Case]:
@@ -189,22 +222,32 @@ def _is_prime(number: int) -> bool:
     return number > 1 and all(number % divisor for divisor in range(2, math.isqrt(number) + 1))
 
 
-def _equal_arguments(plan: Plan) -> int:
-    """How many integer arguments have the value of another that is written otherwise."""
-    values: dict[object, set[object]] = {}
-    for argument in plan.launches[0].args:
+def _equal_arguments(case: Case) -> Pairs:
+    """Each two integer arguments of a launch that are written differently, and equal."""
+    return frozenset(
+        (which, a, b)
+        for which, plan in enumerate(case.plans)
+        for equal in _by_value(plan.launches[0]).values()
+        for a, b in combinations(sorted(equal), 2)
+    )
+
+
+def _by_value(launch: Launch) -> dict[int, set[str]]:
+    """How the integer arguments of each value are written; members of structs by their places."""
+    values: dict[int, set[str]] = {}
+    for argument in launch.args:
         for k, item in enumerate(argument.fields):
             if isinstance(item.value, int):
-                written = argument.name if len(argument.fields) == 1 else (argument.index, k)
+                written = argument.name if len(argument.fields) == 1 else f"{argument.index}.{k}"
                 values.setdefault(item.value, set()).add(written)
-    return sum(len(written) - 1 for written in values.values())
+    return values
 
 
 def _wide(planner: Planner, tiny: Case) -> Case:
     """``tiny`` with dims made longer until each axis of a grid has three CTAs, where that can be had."""
     case = tiny
     for which in range(len(tiny.plans)):
-        for axis in range(3):
+        for axis in range(len(planner.spec.kernel(bool(which)).grid or ())):
             if _ctas(case.plans[which], axis) < 3:
                 longer = [_spread(planner, case, name, which, axis) for name in _free(planner)]
                 found = [other for other in longer if other is not None]
@@ -217,13 +260,13 @@ def _ctas(plan: Plan, axis: int) -> int:
 
 
 def _spread(planner: Planner, case: Case, name: str, which: int, axis: int) -> Case | None:
-    """``case`` with the dim ``name`` longer, in powers of two, until plan ``which`` has three CTAs along ``axis``."""
+    """``case`` with the dim ``name`` longer, in powers of four, until plan ``which`` has three CTAs along ``axis``."""
     past = 16
     while past <= CHOSEN_ELEMENTS:
         other = _longer(planner, case, name, past)
         if other is None or _ctas(other.plans[which], axis) >= 3:
             return other
-        past *= 2
+        past *= 4
     return None
 
 

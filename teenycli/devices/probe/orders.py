@@ -1,6 +1,6 @@
 """Other orders of arguments of the same kind and size, for a launch that computes something wrong.
 
-May import ``dtypes`` and ``launch.plan``.
+May import ``dtypes``, ``launch.plan`` and ``manifest.spec``.
 """
 
 from __future__ import annotations
@@ -11,18 +11,20 @@ from itertools import combinations
 
 from teenycli.dtypes import DTYPES
 from teenycli.launch.plan import Argument, Field, Plan
+from teenycli.manifest.spec import ArgSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A value that a kernel is passed: an argument, or a member of a struct (``member``, from 0)."""
+    """A value that a kernel is passed: an argument, or a member of a struct (``member``, from 0), and its name."""
 
     argument: int
     member: int | None
     name: str
 
     def __str__(self) -> str:
-        return f"{self.argument} '{self.name}'" + ("" if self.member is None else f" (member {self.member})")
+        place = f"{self.argument}" if self.member is None else f"{self.argument}.{self.member}"
+        return f"{place} '{self.name}'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,10 @@ def _with(argument: Argument, slot: Slot, value: Field) -> Argument:
     return replace(argument, fields=tuple(fields))
 
 
-def orders(plan: Plan) -> Iterator[Order]:
+def orders(plan: Plan, args: Sequence[ArgSpec]) -> Iterator[Order]:
     """Every exchange of two values of the same kind and size, then every cycle of three; values that are equal in all
-    launches are not told apart."""
-    groups = _groups(plan)
+    launches are not told apart. ``args`` are what the manifest says of the plan's arguments."""
+    groups = _groups(plan, args)
     values = {slot: tuple(_field(launch.args, slot).value for launch in plan.launches)
               for group in groups for slot in group}  # fmt: skip
     for group in groups:
@@ -78,15 +80,23 @@ def orders(plan: Plan) -> Iterator[Order]:
                 yield Order((a, b, c), (c, a, b))
 
 
-def _groups(plan: Plan) -> list[list[Slot]]:
+def _groups(plan: Plan, args: Sequence[ArgSpec]) -> list[list[Slot]]:
     """The slots of a launch by kind (pointer, integer, float) and size; members of structs among them."""
     groups: dict[tuple[str, int], list[Slot]] = {}
-    for argument in plan.launches[0].args:
-        for k, item in enumerate(argument.fields):
-            if argument.hidden or item.kind not in DTYPES:
+    for argument, spec in zip(plan.launches[0].args, args, strict=False):  # hidden ones come after
+        for k, (item, name) in enumerate(zip(argument.fields, _labels(spec), strict=True)):
+            if item.kind not in DTYPES:
                 continue
             dtype = DTYPES[item.kind]
             kind = "float" if dtype.is_float else "ptr" if item.kind == "ptr" else "integer"
             member = k if len(argument.fields) > 1 else None
-            groups.setdefault((kind, dtype.size), []).append(Slot(argument.index, member, argument.name))
+            groups.setdefault((kind, dtype.size), []).append(Slot(argument.index, member, name))
     return list(groups.values())
+
+
+def _labels(spec: ArgSpec) -> Iterator[str]:
+    """What the user calls the values of an argument, in the order of its fields."""
+    if not spec.members:
+        yield spec.label
+    for member in spec.members:
+        yield from _labels(member)

@@ -1,7 +1,7 @@
 """One case of an op, or of its backward, ready to be run: what buffers hold, what should come out, what is wrong.
 
-May import ``errors``, ``exits``, ``launch.plan``, ``manifest.spec``, ``ptx.model``, ``tensors``, ``devices.contents``,
-``devices.execute``, the CPU device, and numpy.
+May import ``dtypes``, ``errors``, ``exits``, ``launch``, ``manifest.spec``, ``tensors``, ``devices.contents``,
+``devices.execute``, and numpy.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from teenycli.devices.contents import name_of
 from teenycli.devices.execute import Execution
+from teenycli.dtypes import Kind
 from teenycli.errors import Finding, TeenyError
 from teenycli.exits import Exit
 from teenycli.launch.build import init_of
@@ -167,23 +168,25 @@ def _figures(sample: Sample) -> str:
 # --- data --------------------------------------------------------------------------------------------------------
 
 
-def probing_data(spec: OpSpec, plan: Plan, seed: int, *, gentle: bool) -> dict[str, Array]:
+def probing_data(spec: OpSpec, plan: Plan, seed: int, *, gentle: bool, faint: bool) -> dict[str, Array]:
     """What buffers without an ``init`` hold in place of their defaults, so that no two pass for each other.
 
     Params of floats are random in [0.25, 1.25), which variances and scales can be, and not zero. Integers may be
     indices of what is smaller now than the op's dims: where it is to be ``gentle``, those of inputs are below every
-    extent. Integers of params stay zero, as counters and locks want them.
+    extent. Integers of params stay zero, as counters and locks want them. Where it is to be ``faint``, random floats of
+    inputs are below 2**-8.
     """
     below = min((extent for buffer in plan.buffers for extent in buffer.shape), default=1)
     given: dict[str, Array] = {}
     for buffer in plan.buffers:
-        if buffer.init is not None or buffer.role not in ("input", "param"):
+        if buffer.init is not None or buffer.role not in ("input", "param") or buffer.dtype.kind is Kind.PTR:
             continue
+        values = fill("random", buffer.dtype, buffer.shape, buffer.name, seed, spec.folder)
         if buffer.role == "param" and buffer.dtype.is_float:
-            values = fill("random", buffer.dtype, buffer.shape, buffer.name, seed, spec.folder)
             given[buffer.name] = round_to(0.75 + widen(values) / 2, buffer.dtype)
+        elif buffer.role == "input" and buffer.dtype.is_float and faint:
+            given[buffer.name] = round_to(widen(values) / 256, buffer.dtype)
         elif buffer.role == "input" and buffer.dtype.is_integer and gentle:
-            values = fill("random", buffer.dtype, buffer.shape, buffer.name, seed, spec.folder)
             given[buffer.name] = (values % below).astype(values.dtype)
     return given
 
