@@ -1,4 +1,5 @@
-"""What depends on the GPU architecture: constant-bank base, launch limits, shared memory. Imports only ``errors``.
+"""What depends on the GPU architecture: which PTX it runs, constant-bank base, launch limits, shared memory. Imports
+only ``errors``.
 
 Numbers are from the CUDA C++ Programming Guide's table of technical specifications per compute capability and, for
 the constant bank, from measurement (``docs/layout.md``).
@@ -41,6 +42,50 @@ def parse_target(text: str) -> Target:
     if match is None:
         raise TeenyError("unknown-target", f"'{text}' is no GPU target", hint="write it as sm_90, sm_90a or 90")
     return Target(int(match[1]), match[2])
+
+
+#: CUDA 13 gave Thor, whose capability was 10.1, the number 11.0; texts made before still say sm_101.
+_RENAMED = {101: 110}
+
+
+def takes_target(target: Target, sm: int) -> bool:
+    """Whether a GPU of architecture ``sm`` (90 for sm_90) runs PTX of this ``.target``.
+
+    PTX runs on its own architecture and every later one; with suffix ``a`` on its own alone, with ``f`` on later
+    members of its family, which share the major number (PTX ISA, ".target").
+    """
+    wanted, have = _RENAMED.get(target.sm, target.sm), _RENAMED.get(sm, sm)
+    if target.suffix == "a":
+        return have == wanted
+    if target.suffix == "f":
+        return have >= wanted and have // 10 == wanted // 10
+    return have >= wanted
+
+
+def target_rule(target: Target) -> str:
+    """What :func:`takes_target` demands, as the end of "this PTX runs on …"."""
+    if target.suffix == "a":
+        return f"sm_{target.sm} only"
+    if target.suffix == "f":
+        return f"the sm_{target.sm // 10}x family, from sm_{target.sm} on"
+    return f"sm_{target.sm} and later"
+
+
+#: The PTX version that brought a target, by sm and suffix: PTX ISA, "Release Notes", and ptxas 13.0, which refuses
+#: an older one.
+_SINCE = {
+    (50, ""): (4, 0), (52, ""): (4, 1), (53, ""): (4, 2), (60, ""): (5, 0), (61, ""): (5, 0), (62, ""): (5, 0),
+    (70, ""): (6, 0), (72, ""): (6, 1), (75, ""): (6, 3), (80, ""): (7, 0), (86, ""): (7, 1), (87, ""): (7, 4),
+    (89, ""): (7, 8), (90, ""): (7, 8), (90, "a"): (8, 0), (100, ""): (8, 6), (100, "a"): (8, 6), (100, "f"): (8, 8),
+    (101, ""): (8, 6), (101, "a"): (8, 6), (101, "f"): (8, 8), (103, ""): (8, 8), (103, "a"): (8, 8),
+    (103, "f"): (8, 8), (110, ""): (9, 0), (110, "a"): (9, 0), (110, "f"): (9, 0), (120, ""): (8, 7),
+    (120, "a"): (8, 7), (120, "f"): (8, 8), (121, ""): (8, 8), (121, "a"): (8, 8), (121, "f"): (8, 8),
+}  # fmt: skip
+
+
+def target_since(target: Target) -> tuple[int, int] | None:
+    """The PTX version that brought ``target``; None for one not known here."""
+    return _SINCE.get((target.sm, target.suffix))
 
 
 #: First and last sm of a range, and the address in constant bank 0 at which kernel parameters begin.

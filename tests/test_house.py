@@ -15,7 +15,7 @@ pytestmark = pytest.mark.unit
 ROOT = Path(__file__).parent.parent / "teenycli"
 #: Rooms from the ground up; each may import itself and those before it.
 ROOMS = ("ground", "explain", "ptx", "tensors", "manifest", "launch", "devices", "checks", "report", "commands")
-GROUND = {"dtypes", "arch", "errors", "exits", "expressions", "__init__"}
+GROUND = {"dtypes", "arch", "releases", "errors", "exits", "expressions", "__init__"}
 TOP = {"cli", "__main__"}
 HEAVY = ("numpy", "llvmlite", "cuda", "ml_dtypes", "rich", "click", "msgspec", "safetensors")
 #: Where a heavy package may be imported at all.

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from teenycli.arch import Limits, limits_of, parse_target
+from teenycli.arch import Limits, Target, limits_of, parse_target
 from teenycli.errors import Place
 from teenycli.launch.plan import Argument, Launch, Plan
 from teenycli.manifest.spec import KernelSpec, OpSpec
@@ -21,6 +21,7 @@ from teenycli.ptx.roles import Part, parts_of
 from teenycli.ptx.search import shared_static
 from teenycli.ptx.strides import Reached, Unit, reached
 from teenycli.ptx.usage import Usage, usage_of
+from teenycli.releases import Driver
 
 
 @dataclass
@@ -62,6 +63,14 @@ class Compiled:
         return shared_static(self.module, self.entry)
 
 
+@dataclass(frozen=True)
+class Host:
+    """What launches are for, as far as it is said: an architecture, a driver. Else it is what the PTX names."""
+
+    gpu: Target | None = None
+    driver: Driver | None = None
+
+
 @dataclass
 class Subject:
     """A launch to judge; ``spec`` is the op that the plan is of."""
@@ -70,6 +79,7 @@ class Subject:
     launch: Launch
     compiled: Compiled
     spec: OpSpec
+    host: Host = Host()
 
     @property
     def module(self) -> Module:
@@ -135,8 +145,9 @@ class Subject:
         return f"{slot.param.name} is declared at {self.module.source.name}:{slot.param.at.line}"
 
 
-def subjects_of(plan: Plan, module: Module, spec: OpSpec) -> tuple[Subject, ...]:
-    """A subject for each launch of the plan, for the entry's own ``.target``."""
+def subjects_of(plan: Plan, module: Module, spec: OpSpec, host: Host | None = None) -> tuple[Subject, ...]:
+    """A subject for each launch of the plan, for the ``host``'s architecture, else the entry's own ``.target``."""
     entry = next(e for e in module.entries if e.name == plan.entry)
-    compiled = Compiled(module, entry, parse_target(module.target).sm)
-    return tuple(Subject(plan, launch, compiled, spec) for launch in plan.launches)
+    host = host or Host()
+    compiled = Compiled(module, entry, (host.gpu or parse_target(module.target)).sm)
+    return tuple(Subject(plan, launch, compiled, spec, host) for launch in plan.launches)

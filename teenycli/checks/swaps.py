@@ -58,7 +58,7 @@ def _exchanged(subject: Subject, one: int, other: int) -> Subject:
     args[one], args[other] = replace(second, offset=first.offset), replace(first, offset=second.offset)
     launch = replace(subject.launch, args=tuple(args))
     launches = tuple(launch if each is subject.launch else each for each in subject.plan.launches)
-    return Subject(replace(subject.plan, launches=launches), launch, subject.compiled, subject.spec)
+    return Subject(replace(subject.plan, launches=launches), launch, subject.compiled, subject.spec, subject.host)
 
 
 def _words(args: Sequence[Argument], one: int, other: int) -> str:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from teenycli.commands.choice import Choice, choice_options
-from teenycli.commands.options import checkpoint_options, manifest_options, output_options
+from teenycli.commands.options import checkpoint_options, host_options, manifest_options, output_options
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
 from teenycli.report.console import Console
 from teenycli.report.rows import CheckRow
 
 if TYPE_CHECKING:
+    from teenycli.checks import Host
     from teenycli.commands.cases import Judged
     from teenycli.commands.checkpoint import Checkpoint
     from teenycli.launch.cases import Overrides
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @click.argument("ops", nargs=-1, metavar="[OP]...")
 @manifest_options
 @checkpoint_options
+@host_options
 @choice_options
 @output_options
 def check(
@@ -39,6 +41,8 @@ def check(
     scalars: tuple[str, ...],
     checkpoint: str | None,
     node: str | None,
+    gpu: str | None,
+    driver: str | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     strict: bool,
@@ -53,7 +57,7 @@ def check(
     Every op, case and pipeline of the manifest, or the ops and pipelines named. No device is needed, and nothing is
     run. 'teeny explain ID' says more of a finding.
     """
-    from teenycli.commands.cases import open_manifest, selected
+    from teenycli.commands.cases import host_of, open_manifest, selected
     from teenycli.launch.cases import check_overrides, parse_overrides
 
     if as_json and form != "text":
@@ -71,19 +75,20 @@ def check(
         plain = replace(overrides, dims={name: n for name, n in overrides.dims.items() if name not in steps})
         check_overrides(plain, [found.ops[name] for name in looked_at if name in found.ops])
         params = _checkpoint(checkpoint, node, ops)
+        host = host_of(gpu, driver)
     except TeenyError as error:
         _refuse(console, error, as_json, form)
         raise
     rows, code = [], Exit.OK
     for name in names:
         of_op = []
-        for row, exit_code in _check(found, name, overrides, params):
+        for row, exit_code in _check(found, name, overrides, params, host):
             of_op.append(row)
             code = max(code, exit_code)
         as_written = name in found.ops and not (overrides.dims or overrides.scalars)
         rows += _with_idle(found.ops[name], of_op) if as_written else of_op
     for name in pipelines:
-        row, exit_code = _check_pipeline(found, name, overrides)
+        row, exit_code = _check_pipeline(found, name, overrides, host)
         rows.append(row)
         code = max(code, exit_code)
     rows = [choice.of_row(row) for row in rows]
@@ -131,7 +136,7 @@ def _ops_of(manifest: Manifest, pipeline: str) -> tuple[str, ...]:
     return () if isinstance(spec, TeenyError) else spec.ops
 
 
-def _check_pipeline(manifest: Manifest, name: str, overrides: Overrides) -> tuple[CheckRow, Exit]:
+def _check_pipeline(manifest: Manifest, name: str, overrides: Overrides, host: Host) -> tuple[CheckRow, Exit]:
     """A row for a pipeline: what does not fit between its ops, and in each at the dims that it has there."""
     from teenycli.commands.cases import judge_chain, open_chain
     from teenycli.launch.cases import overrides_for
@@ -139,7 +144,7 @@ def _check_pipeline(manifest: Manifest, name: str, overrides: Overrides) -> tupl
     try:
         chain = open_chain(manifest, [name])
         assert chain is not None
-        judged = judge_chain(chain, overrides_for([step.spec for step in chain.pipeline.steps], overrides))
+        judged = judge_chain(chain, overrides_for([step.spec for step in chain.pipeline.steps], overrides), host=host)
     except TeenyError as error:
         return CheckRow(f"pipeline.{name}", {}, error=error.finding), error.exit
     findings = tuple(dict.fromkeys(finding for one in judged for finding in one.findings))
@@ -156,7 +161,7 @@ def _checkpoint(file: str | None, node: str | None, ops: tuple[str, ...]) -> Che
 
 
 def _check(
-    manifest: Manifest, name: str, overrides: Overrides, checkpoint: Checkpoint | None
+    manifest: Manifest, name: str, overrides: Overrides, checkpoint: Checkpoint | None, host: Host
 ) -> Iterator[tuple[CheckRow, Exit]]:
     """A row for each case of an op, and of its backward, with the exit code that an error in its place leads to."""
     from teenycli.commands.cases import judge, judge_backward, module_of
@@ -173,11 +178,11 @@ def _check(
         yield CheckRow(name, {}, error=error.finding), error.exit
         return
     for case in cases:
-        yield _judged(name, case, partial(judge, spec, case, overrides, module, checkpoint))
+        yield _judged(name, case, partial(judge, spec, case, overrides, module, checkpoint, host))
     if backward is None:
         return
     for case in cases:
-        yield _judged(spec.kernel(True).name, case, partial(judge_backward, spec, case, overrides, backward))
+        yield _judged(spec.kernel(True).name, case, partial(judge_backward, spec, case, overrides, backward, host))
 
 
 def _judged(name: str, case: dict[str, int], judge: Callable[[], Judged]) -> tuple[CheckRow, Exit]:
