@@ -99,7 +99,11 @@ def param_base(sm: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Launch limits. Sizes in bytes; ``shared_optin`` is static plus dynamic shared memory after opting in."""
+    """Limits of a launch, and of an SM, which takes as many blocks as fit it.
+
+    Sizes in bytes; ``shared_optin`` is static plus dynamic shared memory after opting in. ``registers`` are those of
+    an SM, and of a block; ``shared_reserved`` is what the system takes of each block.
+    """
 
     threads_per_block: int = 1024
     block: tuple[int, int, int] = (1024, 1024, 64)
@@ -107,19 +111,31 @@ class Limits:
     cluster: int = 8
     shared_default: int = 48 * 1024
     shared_optin: int = 48 * 1024
+    registers: int = 64 * 1024
+    sm_threads: int = 2048
+    sm_blocks: int = 32
+    sm_shared: int = 64 * 1024
+    shared_reserved: int = 0
 
 
-#: Opt-in limit of shared memory a block, in KiB, by sm. An sm not listed takes that of the nearest one below it.
-_SHARED_OPTIN_KIB = {
-    50: 48, 70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 110: 227, 120: 99,
-    121: 99,
+#: Opt-in limit of shared memory a block in KiB, and an SM's threads, blocks and shared memory in KiB, by sm. An sm not
+#: listed takes those of the nearest one below it.
+_PER_SM = {
+    50: (48, 2048, 32, 64), 52: (48, 2048, 32, 96), 53: (48, 2048, 32, 64), 60: (48, 2048, 32, 64),
+    61: (48, 2048, 32, 96), 62: (48, 2048, 32, 64), 70: (96, 2048, 32, 96), 75: (64, 1024, 16, 64),
+    80: (163, 2048, 32, 164), 86: (99, 1536, 16, 100), 87: (163, 1536, 16, 164), 88: (99, 1536, 16, 100),
+    89: (99, 1536, 24, 100), 90: (227, 2048, 32, 228), 100: (227, 2048, 32, 228), 110: (227, 1536, 24, 228),
+    120: (99, 1536, 24, 100),
 }  # fmt: skip
 
 
 def limits_of(sm: int) -> Limits:
     """Limits of the architecture ``sm`` (80 for sm_80)."""
-    known = max((k for k in _SHARED_OPTIN_KIB if k <= sm), default=50)
-    return Limits(cluster=8 if sm >= 90 else 1, shared_optin=_SHARED_OPTIN_KIB[known] * 1024)
+    optin, threads, blocks, shared = _PER_SM[max((k for k in _PER_SM if k <= sm), default=50)]
+    return Limits(
+        cluster=8 if sm >= 90 else 1, shared_optin=optin * 1024, sm_threads=threads, sm_blocks=blocks,
+        sm_shared=shared * 1024, shared_reserved=1024 if sm >= 80 else 0,
+    )  # fmt: skip
 
 
 def param_bytes_limit(version: tuple[int, int]) -> int:

@@ -19,10 +19,13 @@ from teenycli.checks.geometry import (
     block_directives,
     block_limits,
     cluster_shape,
+    compiled_consts,
+    compiled_shared,
     grid_limits,
     shared_memory,
 )
 from teenycli.checks.gradients import gradients_asked_for
+from teenycli.checks.occupancy import register_file, resident_blocks, whole_warps
 from teenycli.checks.strides import index_reach, stride_values
 from teenycli.checks.subject import Host, Subject, subjects_of
 from teenycli.checks.swaps import with_swaps
@@ -42,8 +45,8 @@ _BUFFERS: tuple[PlanRule, ...] = (buffer_direction,)
 _MEANING: tuple[PlanRule, ...] = (unused_buffers,)
 _VALUES: tuple[Rule, ...] = (element_types, stride_values, index_reach, unused_parameters)
 _GEOMETRY: tuple[Rule, ...] = (
-    parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, cluster_shape, shared_memory,
-    tensor_maps,
+    parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, compiled_consts, cluster_shape,
+    shared_memory, compiled_shared, register_file, resident_blocks, whole_warps, tensor_maps,
 )  # fmt: skip
 _TARGETS: tuple[PlanRule, ...] = (target_version, target_fits, driver_fits)
 _DATA: tuple[PlanRule, ...] = (row_strides, initial_data, gradients_asked_for)

@@ -14,13 +14,15 @@ from teenycli.errors import Place
 from teenycli.launch.plan import Argument, Launch, Plan
 from teenycli.manifest.spec import KernelSpec, OpSpec
 from teenycli.ptx import code_of
-from teenycli.ptx.code import Code
+from teenycli.ptx.code import Code, Op
 from teenycli.ptx.layout import Slot, layout
+from teenycli.ptx.metadata import Metadata, metadata_of
 from teenycli.ptx.model import Function, Module
 from teenycli.ptx.roles import Part, parts_of
 from teenycli.ptx.search import shared_static
 from teenycli.ptx.strides import Reached, Unit, reached
 from teenycli.ptx.usage import Usage, usage_of
+from teenycli.ptx.warps import warp_wide
 from teenycli.releases import Driver
 
 
@@ -57,6 +59,16 @@ class Compiled:
     def reached(self) -> dict[Unit, Reached]:
         """How the body makes the addresses that each parameter is part of."""
         return reached(self.code)
+
+    @cached_property
+    def warp_wide(self) -> Op | None:
+        """An instruction that a whole warp takes part in."""
+        return warp_wide(self.code)
+
+    @cached_property
+    def metadata(self) -> Metadata:
+        """What the compiler noted beside the code."""
+        return metadata_of(self.module, self.entry)
 
     @cached_property
     def static_shared(self) -> int:
