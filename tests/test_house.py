@@ -18,7 +18,7 @@ ROOMS = (
     "ground", "explain", "ptx", "rust", "tensors", "manifest", "launch", "footprint", "devices", "checks", "report",
     "commands",
 )  # fmt: skip
-GROUND = {"dtypes", "arch", "errors", "exits", "expressions", "reading", "__init__"}
+GROUND = {"dtypes", "arch", "releases", "errors", "exits", "expressions", "reading", "__init__"}
 TOP = {"cli", "__main__"}
 HEAVY = (
     "numpy", "llvmlite", "cuda", "ml_dtypes", "rich", "click", "msgspec", "safetensors", "tree_sitter",

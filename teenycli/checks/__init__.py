@@ -19,14 +19,18 @@ from teenycli.checks.geometry import (
     block_directives,
     block_limits,
     cluster_shape,
+    compiled_consts,
+    compiled_shared,
     grid_limits,
     shared_memory,
 )
 from teenycli.checks.gradients import gradients_asked_for
 from teenycli.checks.memory import largest_inputs, memory
+from teenycli.checks.occupancy import register_file, resident_blocks, whole_warps
 from teenycli.checks.strides import index_reach, stride_values
-from teenycli.checks.subject import Subject, subjects_of
+from teenycli.checks.subject import Host, Subject, subjects_of
 from teenycli.checks.swaps import with_swaps
+from teenycli.checks.targets import driver_fits, target_fits, target_version
 from teenycli.checks.tensormaps import tensor_maps
 from teenycli.errors import Finding, Severity
 from teenycli.launch.plan import Plan
@@ -42,11 +46,12 @@ _BUFFERS: tuple[PlanRule, ...] = (buffer_direction,)
 _MEANING: tuple[PlanRule, ...] = (unused_buffers,)
 _VALUES: tuple[Rule, ...] = (element_types, stride_values, index_reach, unused_parameters)
 _GEOMETRY: tuple[Rule, ...] = (
-    parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, cluster_shape, shared_memory,
-    tensor_maps,
+    parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, compiled_consts, cluster_shape,
+    shared_memory, compiled_shared, register_file, resident_blocks, whole_warps, tensor_maps,
 )  # fmt: skip
+_TARGETS: tuple[PlanRule, ...] = (target_version, target_fits, driver_fits)
 _DATA: tuple[PlanRule, ...] = (row_strides, initial_data, gradients_asked_for)
-RULES = (*_ARGUMENTS, *_BUFFERS, *_MEANING, *_VALUES, *_GEOMETRY, *_DATA)
+RULES = (*_TARGETS, *_ARGUMENTS, *_BUFFERS, *_MEANING, *_VALUES, *_GEOMETRY, *_DATA)
 
 #: Operations on threads that looking at what a plan touches may take: a second or so.
 MEMORY_WORK = 60_000_000
@@ -54,13 +59,15 @@ MEMORY_WORK = 60_000_000
 LAYOUT_IDS = frozenset({"argument-count", "argument-width", "row-stride"})
 
 
-def check(plan: Plan, module: Module, spec: OpSpec) -> list[Finding]:
+def check(plan: Plan, module: Module, spec: OpSpec, host: Host | None = None) -> list[Finding]:
     """Every finding of every rule, worst first, else in the rules' order.
 
-    What is found in some launches of several says in which; what is found in all of them is said once.
+    ``host`` is the GPU and driver that the launches are for, where that is said. What is found in some launches of
+    several says in which; what is found in all of them is said once.
     """
-    subjects = subjects_of(plan, module, spec)
+    subjects = subjects_of(plan, module, spec, host)
     found = [
+        *_of_plan(_TARGETS, subjects),
         *with_swaps(subjects, _of_arguments(subjects), _of_arguments),
         *_of_launches(_GEOMETRY, subjects),
         *_of_plan(_DATA, subjects),
@@ -127,4 +134,4 @@ def directed(plan: Plan, module: Module, spec: OpSpec) -> Plan:
     return with_directions(subjects_of(plan, module, spec)[0])
 
 
-__all__ = ["LAYOUT_IDS", "RULES", "check", "check_memory", "directed", "largest_inputs"]
+__all__ = ["LAYOUT_IDS", "MEMORY_WORK", "RULES", "Host", "check", "check_memory", "directed", "largest_inputs"]

@@ -10,18 +10,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from teenycli.arch import Limits, limits_of, parse_target
+from teenycli.arch import Limits, Target, limits_of, parse_target
 from teenycli.errors import Place
 from teenycli.launch.plan import Argument, Launch, Plan
 from teenycli.manifest.spec import KernelSpec, OpSpec
 from teenycli.ptx import code_of
-from teenycli.ptx.code import Code
+from teenycli.ptx.code import Code, Op
 from teenycli.ptx.layout import Slot, layout
+from teenycli.ptx.metadata import Metadata, metadata_of
 from teenycli.ptx.model import Function, Module
 from teenycli.ptx.roles import Part, parts_of
 from teenycli.ptx.search import shared_static
 from teenycli.ptx.strides import Reached, Unit, reached
 from teenycli.ptx.usage import Usage, usage_of
+from teenycli.ptx.warps import warp_wide
+from teenycli.releases import Driver
 
 
 @dataclass
@@ -59,6 +62,16 @@ class Compiled:
         return reached(self.code)
 
     @cached_property
+    def warp_wide(self) -> Op | None:
+        """An instruction that a whole warp takes part in."""
+        return warp_wide(self.code)
+
+    @cached_property
+    def metadata(self) -> Metadata:
+        """What the compiler noted beside the code."""
+        return metadata_of(self.module, self.entry)
+
+    @cached_property
     def static_shared(self) -> int:
         return shared_static(self.module, self.entry)
 
@@ -90,6 +103,14 @@ class Passed(Protocol):
         """How to pass one of ``kinds`` (of dtypes, ``ptr``, ``struct``), for a hint."""
 
 
+@dataclass(frozen=True)
+class Host:
+    """What launches are for, as far as it is said: an architecture, a driver. Else it is what the PTX names."""
+
+    gpu: Target | None = None
+    driver: Driver | None = None
+
+
 @dataclass
 class Subject:
     """A launch to judge; ``spec`` is the op that the plan is of."""
@@ -98,6 +119,7 @@ class Subject:
     launch: Launch
     compiled: Compiled
     spec: OpSpec
+    host: Host = Host()
 
     @property
     def module(self) -> Module:
@@ -171,8 +193,9 @@ class Subject:
         return f"kinds that fit: {', '.join(kinds)}" if kinds else None
 
 
-def subjects_of(plan: Plan, module: Module, spec: OpSpec) -> tuple[Subject, ...]:
-    """A subject for each launch of the plan, for the entry's own ``.target``."""
+def subjects_of(plan: Plan, module: Module, spec: OpSpec, host: Host | None = None) -> tuple[Subject, ...]:
+    """A subject for each launch of the plan, for the ``host``'s architecture, else the entry's own ``.target``."""
     entry = next(e for e in module.entries if e.name == plan.entry)
-    compiled = Compiled(module, entry, parse_target(module.target).sm)
-    return tuple(Subject(plan, launch, compiled, spec) for launch in plan.launches)
+    host = host or Host()
+    compiled = Compiled(module, entry, (host.gpu or parse_target(module.target)).sm)
+    return tuple(Subject(plan, launch, compiled, spec, host) for launch in plan.launches)

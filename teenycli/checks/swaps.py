@@ -65,7 +65,7 @@ def _exchanged(subject: Subject, one: int, other: int) -> Subject:
 def _in_one_plan(subjects: Sequence[Subject]) -> list[Subject]:
     """The subjects of one plan, with its launches now as theirs are."""
     plan = replace(subjects[0].plan, launches=tuple(subject.launch for subject in subjects))
-    return [Subject(plan, subject.launch, subject.compiled, subject.spec) for subject in subjects]
+    return [replace(subject, plan=plan) for subject in subjects]
 
 
 def _words(args: Sequence[Argument], one: int, other: int) -> str:

@@ -59,6 +59,20 @@ def manifest_options(command: Command) -> Command:
     return command
 
 
+def host_options(command: Command) -> Command:
+    """``--for``, ``--driver``: what launches are for, where no device is asked."""
+    for option in reversed(
+        (
+            click.option("--for", "gpu", metavar="SM",
+                         help="Check for this GPU architecture, such as sm_90, not the PTX's own."),
+            click.option("--driver", metavar="VERSION",
+                         help="Check for this driver: its branch, such as 570, or the CUDA version it supports."),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
 def checkpoint_options(command: Command) -> Command:
     """``--checkpoint``, ``--node``: where an op's params come from."""
     for option in reversed(
