@@ -198,10 +198,11 @@ def _difference(original: Plan, plan: Plan, before: Arrays, left: Arrays, expect
 
 
 def fits(plan: Plan, module: Module) -> bool:
-    """Whether there is an argument for each parameter, of its size."""
+    """Whether there is an argument for each parameter, of its size, and room for every row of a buffer."""
     entry = next(entry for entry in module.entries if entry.name == plan.entry)
     slots = [slot.size for slot in layout(entry, 0)]
-    return all([argument.size for argument in launch.args] == slots for launch in plan.launches)
+    args = all([argument.size for argument in launch.args] == slots for launch in plan.launches)
+    return args and all(elems <= stride for _, elems, stride in (buffer.rows for buffer in plan.buffers))
 
 
 def refused(plan: Plan, module: Module) -> bool:
