@@ -14,8 +14,6 @@ from teenycli.launch.cases import cases_of
 from teenycli.launch.plan import Address, Argument, Buffer, Plan
 from teenycli.manifest.rules import Rules
 from teenycli.manifest.spec import OpSpec
-from teenycli.ptx import code_of
-from teenycli.ptx.usage import usage_of
 from tests.mutants.kinds import Mutant
 from tests.mutants.oracle import Oracle, Verdict
 from tests.mutants.subjects import Modules
@@ -39,15 +37,22 @@ class Result:
 
     @property
     def outcome(self) -> str:
-        """``equivalent``, ``static``, ``probe`` or ``survived``."""
+        """``equivalent``, ``static``, ``probe``, ``survived``; or ``unrun``, where nobody reports it and the device
+        cannot tell whether it computes something else.
+        """
         if not self.verdict.changes:
             return "equivalent"
-        return "static" if self.static else "probe" if self.probe else "survived"
+        return "static" if self.static else "probe" if self.probe else "survived" if self.verdict.ran else "unrun"
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is known to compute something else."""
+        return self.verdict.changes and self.verdict.ran
 
     @property
     def missed(self) -> bool:
-        """Whether it computes something else and the static rules say nothing."""
-        return self.outcome in ("probe", "survived")
+        """Whether it may compute something else and the static rules say nothing."""
+        return self.verdict.changes and not self.static
 
 
 @contextmanager
@@ -75,11 +80,10 @@ def judge_all(mutants: Iterable[Mutant], modules: Modules, probe: Probe | None =
 
 def judged(mutant: Mutant, modules: Modules, oracle: Oracle, probe: Probe | None = None) -> Result:
     """The verdict on a mutant, and who reports it; the probe is asked where the static rules say nothing."""
-    verdict = oracle.verdict(mutant)
+    verdict, same = oracle.verdict(mutant), alike(mutant, modules)
     static = next(statically(mutant.spec, modules, mutant.backward), None)
-    if static or not verdict.changes:
-        return Result(mutant, verdict, static)
-    return Result(mutant, verdict, None, _probed(mutant, probe), alike(mutant, modules))
+    found = None if static or not verdict.changes else _probed(mutant, probe)
+    return Result(mutant, verdict, static, found, same)
 
 
 def statically(spec: OpSpec, modules: Modules, backward_alone: bool = False) -> Iterator[str]:
@@ -112,9 +116,8 @@ def alike(mutant: Mutant, modules: Modules) -> bool:
     if not mutant.edit.args:
         return False
     spec, backward = mutant.original, mutant.backward
-    plan, module = modules.plan(spec, cases_of(spec)[0], backward), modules.of(spec.kernel(backward))
-    entry = next(entry for entry in module.entries if entry.name == plan.entry)
-    usages = usage_of(code_of(module, entry))
+    plan = modules.plan(spec, cases_of(spec)[0], backward)
+    usages = modules.usages(spec.kernel(backward), plan.entry)
     first, second = (usages[k] for k in mutant.edit.args)
     return first == second and all(_alike(plan, launch.args, mutant.edit.args) for launch in plan.launches)
 

@@ -32,7 +32,8 @@ class Demand:
     thinned: int
 
 
-DEMANDS = {"ops.toml": Demand(static=0.60, but_alike=0.66, thinned=6)}
+# Both are to rise to 0.95.
+DEMANDS = {"ops.toml": Demand(static=0.61, but_alike=0.66, thinned=6)}
 
 
 @pytest.fixture(scope="module", params=DEMANDS)
@@ -113,7 +114,7 @@ def test_every_mutant_that_computes_something_else_is_reported(subjects: Subject
     ("op", "what", "why"),
     [
         ("vector_add_cuda", "swap arg 0 'ptr x' and arg 1 'ptr y'", "the same results"),
-        ("vector_add_cuda", "swap arg 0 'ptr x' and arg 2 'ptr out'", "'x' differs"),
+        ("vector_add_cuda", "swap arg 0 'ptr x' and arg 2 'ptr out'", "'x' is written"),
         ("vector_add_cuda", "retype arg 3 'i32 N' to 'u32 N'", "the same launches"),
         ("vector_add_cuda", "drop arg 3 'i32 N'", "cannot be laid out"),
         ("vector_add_cuda", "block x 'BLOCK' -> '2 * BLOCK'", "a GPU refuses the launch"),
@@ -178,5 +179,5 @@ def test_the_probe_reports_what_rules_do_not(ops: Subjects, severity: Severity, 
     ]
     results = judge_all(made, ops.modules, probe)
     assert [each.outcome for each in results] == [outcome, "static", "equivalent"]
-    assert [each.alike for each in results] == [True, False, False]
+    assert [each.alike for each in results] == [True, False, True]
     assert asked == [(made[0].spec, False)]
