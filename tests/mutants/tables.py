@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -19,6 +20,10 @@ COLUMNS = (
     "static %",
     "% but alike",
 )
+
+
+#: The buffer that a verdict is about.
+_NAMED = re.compile(r"'[^']*' (is )?")
 
 
 def static_rate(results: Sequence[Result], but_alike: bool = False) -> float:
@@ -80,9 +85,10 @@ def _misses(results: Sequence[Result]) -> Iterator[str]:
     for result in missed:
         forms.setdefault(result.mutant.edit.form, []).append(result)
     for form, group in sorted(forms.items(), key=lambda item: -len(item[1])):
-        alike = sum(r.alike for r in group)
+        symptoms = Counter(_NAMED.sub("", r.verdict.why) for r in group)
+        symptoms["of arguments that the code uses alike"] = sum(r.alike for r in group)
         yield ""
-        yield f"{form}: {len(group)}" + (f", {alike} of arguments that the code uses alike" if alike else "")
+        yield f"{form}: {len(group)}; " + ", ".join(f"{n} {what}" for what, n in symptoms.most_common() if n)
         for result in group:
             tail = f"probe: {result.probe}" if result.probe else result.outcome.upper()
             yield f"  {result.mutant}  [{result.verdict.why}; {tail}{'; alike' if result.alike else ''}]"
