@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 
-from teenycli.checks import check
+from teenycli.commands import cases
+from teenycli.commands.cases import Judged
 from teenycli.errors import Finding, Severity, TeenyError
-from teenycli.launch.cases import cases_of
+from teenycli.launch.cases import Overrides, cases_of
 from teenycli.launch.plan import Address, Argument, Buffer, Plan
 from teenycli.manifest.rules import Rules
 from teenycli.manifest.spec import OpSpec
@@ -20,6 +21,9 @@ from tests.mutants.subjects import Modules
 
 #: What a probe finds in an op or, where it is told so, in its backward.
 Probe = Callable[[OpSpec, bool], Iterable[Finding]]
+
+#: What ``teeny check`` adds to a plan without errors, where the product has it.
+_WITH_MEMORY: Callable[[Judged], Judged] = getattr(cases, "with_memory", lambda judged: judged)
 
 #: What counts as a report.
 REPORTS = (Severity.ERROR, Severity.WARNING)
@@ -87,15 +91,16 @@ def judged(mutant: Mutant, modules: Modules, oracle: Oracle, probe: Probe | None
 
 
 def statically(spec: OpSpec, modules: Modules, backward_alone: bool = False) -> Iterator[str]:
-    """Ids of what ``check`` finds in the op and its backward, in all cases; errors of the op too."""
+    """Ids of what ``teeny check`` finds in the op and its backward, in all cases; errors of the op too."""
     try:
         Rules(spec).check()
         for backward in (False, True):
             if (backward_alone and not backward) or (backward and spec.backward is None):
                 continue
+            judge = cases.judge_backward if backward else cases.judge
             for case in cases_of(spec):
-                found = check(modules.plan(spec, case, backward), modules.of(spec.kernel(backward)), spec)
-                yield from (each.id for each in found if each.severity in REPORTS and each.id not in spec.ignore)
+                found = _WITH_MEMORY(judge(spec, case, Overrides(), modules.of(spec.kernel(backward)))).findings
+                yield from (each.id for each in found if each.severity in REPORTS)
     except TeenyError as error:
         yield error.finding.id
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from teenycli.commands import cases
 from teenycli.errors import Finding, Severity
 from teenycli.manifest.spec import OpSpec
-from tests.mutants import judges
 from tests.mutants.judges import Result, judge_all, product_probe, statically
 from tests.mutants.kinds import KINDS, Mutant
 from tests.mutants.oracle import Oracle
@@ -139,7 +139,8 @@ def test_the_oracle_tells_why(ops: Subjects, op: str, what: str, why: str) -> No
 @pytest.fixture
 def survivor(ops: Subjects, monkeypatch: pytest.MonkeyPatch) -> Result:
     """A missing argument, with rules that say nothing."""
-    monkeypatch.setattr(judges, "check", lambda *_: [])
+    for rules in ("check", "check_memory"):
+        monkeypatch.setattr(cases, rules, lambda *_: [], raising=False)
     (found,) = judge_all([mutant(ops, "vector_add_cuda", "drop arg 3 'i32 N'")], ops.modules)
     return found
 
