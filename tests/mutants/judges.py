@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 
-from teenycli.checks import check, check_memory, largest_inputs
+from teenycli.checks import largest_inputs
+from teenycli.commands.cases import judge, judge_backward, with_memory
 from teenycli.errors import Finding, Severity, TeenyError
-from teenycli.launch.cases import cases_of
+from teenycli.launch.cases import Overrides, cases_of
 from teenycli.launch.plan import Address, Argument, Buffer, Plan
 from teenycli.manifest.rules import Rules
 from teenycli.manifest.spec import OpSpec
-from teenycli.ptx import code_of
-from teenycli.ptx.usage import usage_of
 from tests.mutants.kinds import Mutant
 from tests.mutants.oracle import Oracle, Verdict
 from tests.mutants.subjects import Modules
@@ -39,15 +38,22 @@ class Result:
 
     @property
     def outcome(self) -> str:
-        """``equivalent``, ``static``, ``probe`` or ``survived``."""
+        """``equivalent``, ``static``, ``probe``, ``survived``; or ``unrun``, where nobody reports it and the device
+        cannot tell whether it computes something else.
+        """
         if not self.verdict.changes:
             return "equivalent"
-        return "static" if self.static else "probe" if self.probe else "survived"
+        return "static" if self.static else "probe" if self.probe else "survived" if self.verdict.ran else "unrun"
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is known to compute something else."""
+        return self.verdict.changes and self.verdict.ran
 
     @property
     def missed(self) -> bool:
-        """Whether it computes something else and the static rules say nothing."""
-        return self.outcome in ("probe", "survived")
+        """Whether it may compute something else and the static rules say nothing."""
+        return self.verdict.changes and not self.static
 
 
 @contextmanager
@@ -75,27 +81,23 @@ def judge_all(mutants: Iterable[Mutant], modules: Modules, probe: Probe | None =
 
 def judged(mutant: Mutant, modules: Modules, oracle: Oracle, probe: Probe | None = None) -> Result:
     """The verdict on a mutant, and who reports it; the probe is asked where the static rules say nothing."""
-    verdict = oracle.verdict(mutant)
+    verdict, same = oracle.verdict(mutant), alike(mutant, modules)
     static = next(statically(mutant.spec, modules, mutant.backward), None)
-    if static or not verdict.changes:
-        return Result(mutant, verdict, static)
-    return Result(mutant, verdict, None, _probed(mutant, probe), alike(mutant, modules))
+    found = None if static or not verdict.changes else _probed(mutant, probe)
+    return Result(mutant, verdict, static, found, same)
 
 
 def statically(spec: OpSpec, modules: Modules, backward_alone: bool = False) -> Iterator[str]:
-    """Ids of what ``check`` finds in the op and its backward, in all cases; errors of the op too."""
+    """Ids of what ``teeny check`` finds in the op and its backward, in all cases; errors of the op too."""
     try:
         Rules(spec).check()
         for backward in (False, True):
             if (backward_alone and not backward) or (backward and spec.backward is None):
                 continue
-            module = modules.of(spec.kernel(backward))
-            plans = [modules.plan(spec, case, backward) for case in cases_of(spec)]
-            for plan, largest in zip(plans, largest_inputs(plans), strict=True):
-                found = check(plan, module, spec)
-                if not any(each.severity is Severity.ERROR for each in found):
-                    found += check_memory(plan, module, spec, largest)
-                yield from (each.id for each in found if each.severity in REPORTS and each.id not in spec.ignore)
+            ask, module = judge_backward if backward else judge, modules.of(spec.kernel(backward))
+            judged = [ask(spec, case, Overrides(), module) for case in cases_of(spec)]
+            for one, largest in zip(judged, largest_inputs([each.plan for each in judged]), strict=True):
+                yield from (each.id for each in with_memory(one, largest).findings if each.severity in REPORTS)
     except TeenyError as error:
         yield error.finding.id
 
@@ -116,9 +118,8 @@ def alike(mutant: Mutant, modules: Modules) -> bool:
     if not mutant.edit.args:
         return False
     spec, backward = mutant.original, mutant.backward
-    plan, module = modules.plan(spec, cases_of(spec)[0], backward), modules.of(spec.kernel(backward))
-    entry = next(entry for entry in module.entries if entry.name == plan.entry)
-    usages = usage_of(code_of(module, entry))
+    plan = modules.plan(spec, cases_of(spec)[0], backward)
+    usages = modules.usages(spec.kernel(backward), plan.entry)
     first, second = (usages[k] for k in mutant.edit.args)
     return first == second and all(_alike(plan, launch.args, mutant.edit.args) for launch in plan.launches)
 

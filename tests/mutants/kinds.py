@@ -319,12 +319,12 @@ def _spliced(text: str, node: ast.expr, new: str) -> str:
 
 
 def stride(target: Target) -> Iterator[Edit]:
-    """Row strides of buffers, and integer arguments that are no bare dim: strides, or as good as."""
+    """Row strides of buffers, and integer arguments that are no bare dim or scalar: strides, or as good as."""
     for form, text, put in _strides_said(target):
         yield Edit(f"buffer stride {form}", text, put)
     args = target.kernel.args
     for k, arg in enumerate(args):
-        if arg.kind not in DTYPES or not DTYPES[arg.kind].is_integer or arg.text in target.spec.dims:
+        if not _is_integer(arg) or arg.text in target.spec.dims or arg.text in target.spec.scalars:
             continue
         changes = {form: _over(template, arg.text) for form, template in STRIDE.items()}
         changes["tight"] = _ROW_STRIDE.sub(lambda match: f"{match[1]}.shape[{_rank(target, match[1]) - 1}]", arg.text)
@@ -333,6 +333,10 @@ def stride(target: Target) -> Iterator[Edit]:
                 new = parse_argument(f"{arg.kind} {text}")
                 what = f"arg {k} '{shown(arg)}' -> '{shown(new)}'"
                 yield Edit(f"argument stride {form}", what, target.put(args=_with(args, {k: new})))
+
+
+def _is_integer(arg: ArgSpec) -> bool:
+    return arg.kind in DTYPES and DTYPES[arg.kind].is_integer
 
 
 def _strides_said(target: Target) -> Iterator[tuple[str, str, OpSpec]]:

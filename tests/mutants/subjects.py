@@ -13,21 +13,31 @@ from teenycli.launch.cases import Dims, cases_of
 from teenycli.launch.plan import Plan
 from teenycli.manifest.load import load_manifest, ptx_file
 from teenycli.manifest.spec import KernelSpec, OpSpec
-from teenycli.ptx import Module, outline, read_source
+from teenycli.ptx import Module, code_of, outline, read_source
+from teenycli.ptx.usage import Usage, usage_of
 from tests.mutants.kinds import Mutant, Target, mutants
 
 
 @dataclass
 class Modules:
-    """PTX files read, by path."""
+    """PTX files read, by path, and what their entries do with each parameter."""
 
     read: dict[Path, Module] = field(default_factory=dict)
+    used: dict[tuple[Path, str], tuple[Usage, ...]] = field(default_factory=dict)
 
     def of(self, kernel: KernelSpec) -> Module:
         path = ptx_file(kernel)
         if path not in self.read:
             self.read[path] = outline(read_source(path))
         return self.read[path]
+
+    def usages(self, kernel: KernelSpec, entry: str) -> tuple[Usage, ...]:
+        """The usage of each parameter of an entry in the kernel's PTX."""
+        key = ptx_file(kernel), entry
+        if key not in self.used:
+            module = self.of(kernel)
+            self.used[key] = usage_of(code_of(module, next(e for e in module.entries if e.name == entry)))
+        return self.used[key]
 
     def plan(self, spec: OpSpec, case: Dims, backward: bool) -> Plan:
         """The plan of an op, or of its backward. Raises what planning raises."""

@@ -3,14 +3,14 @@ from __future__ import annotations
 import tomllib
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from teenycli.commands import cases
 from teenycli.errors import Finding, Severity
 from teenycli.manifest.spec import OpSpec
-from tests.mutants import judges
 from tests.mutants.judges import Result, judge_all, product_probe, statically
 from tests.mutants.kinds import KINDS, Mutant
 from tests.mutants.oracle import Oracle
@@ -19,14 +19,24 @@ from tests.mutants.tables import against, page, static_rate
 
 ROOT = Path(__file__).parent.parent.parent
 SURVIVORS = tomllib.loads(Path(__file__).with_name("survivors.toml").read_text("utf-8"))
-#: By manifest: least share of the mutants that compute something else which static rules report, and the same without
-#: those that exchange arguments which the code uses alike.
-STATIC = {"ops.toml": (0.60, 0.66)}
-#: Of so many mutants the gate looks at one.
-THINNED = 6
 
 
-@pytest.fixture(scope="module", params=STATIC)
+@dataclass(frozen=True)
+class Demand:
+    """Of the mutants of a manifest: the least share of those that compute something else which static rules report
+    (``static``), the same without those that exchange arguments which the code uses alike (``but_alike``), and of how
+    many mutants the gate looks at one (``thinned``)."""
+
+    static: float
+    but_alike: float
+    thinned: int
+
+
+# Both are to rise to 0.95.
+DEMANDS = {"ops.toml": Demand(static=0.61, but_alike=0.66, thinned=6)}
+
+
+@pytest.fixture(scope="module", params=DEMANDS)
 def subjects(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subjects:
     return Subjects(ROOT / request.param, tmp_path_factory.mktemp("mutants"))
 
@@ -41,9 +51,9 @@ def name_of(subjects: Subjects) -> str:
 
 
 def assert_rates(subjects: Subjects, results: Sequence[Result], slack: float = 0.0) -> None:
-    rates = static_rate(results), static_rate(results, but_alike=True)
-    least = STATIC[name_of(subjects)]
-    assert all(rate >= wanted - slack for rate, wanted in zip(rates, least, strict=True)), "\n".join(page(results))
+    demand = DEMANDS[name_of(subjects)]
+    assert static_rate(results) >= demand.static - slack, "\n".join(page(results))
+    assert static_rate(results, but_alike=True) >= demand.but_alike - slack, "\n".join(page(results))
 
 
 def mutant(subjects: Subjects, op: str, what: str) -> Mutant:
@@ -73,8 +83,9 @@ def test_every_kind_of_mutation_is_made(ops: Subjects) -> None:
 
 def some(subjects: Subjects) -> Iterator[Mutant]:
     """The gate's share: the same on every machine."""
+    thinned = DEMANDS[name_of(subjects)].thinned
     for spec in subjects.ops.values():
-        yield from (each for each in subjects.mutants(spec) if zlib.crc32(str(each).encode()) % THINNED == 0)
+        yield from (each for each in subjects.mutants(spec) if zlib.crc32(str(each).encode()) % thinned == 0)
 
 
 @pytest.mark.device
@@ -103,7 +114,7 @@ def test_every_mutant_that_computes_something_else_is_reported(subjects: Subject
     ("op", "what", "why"),
     [
         ("vector_add_cuda", "swap arg 0 'ptr x' and arg 1 'ptr y'", "the same results"),
-        ("vector_add_cuda", "swap arg 0 'ptr x' and arg 2 'ptr out'", "'x' differs"),
+        ("vector_add_cuda", "swap arg 0 'ptr x' and arg 2 'ptr out'", "'x' is written"),
         ("vector_add_cuda", "retype arg 3 'i32 N' to 'u32 N'", "the same launches"),
         ("vector_add_cuda", "drop arg 3 'i32 N'", "cannot be laid out"),
         ("vector_add_cuda", "block x 'BLOCK' -> '2 * BLOCK'", "a GPU refuses the launch"),
@@ -128,7 +139,8 @@ def test_the_oracle_tells_why(ops: Subjects, op: str, what: str, why: str) -> No
 @pytest.fixture
 def survivor(ops: Subjects, monkeypatch: pytest.MonkeyPatch) -> Result:
     """A missing argument, with rules that say nothing."""
-    monkeypatch.setattr(judges, "check", lambda *_: [])
+    for rules in ("check", "check_memory"):
+        monkeypatch.setattr(cases, rules, lambda *_: [], raising=False)
     (found,) = judge_all([mutant(ops, "vector_add_cuda", "drop arg 3 'i32 N'")], ops.modules)
     return found
 
@@ -168,5 +180,5 @@ def test_the_probe_reports_what_rules_do_not(ops: Subjects, severity: Severity, 
     ]
     results = judge_all(made, ops.modules, probe)
     assert [each.outcome for each in results] == [outcome, "static", "equivalent"]
-    assert [each.alike for each in results] == [True, False, False]
+    assert [each.alike for each in results] == [True, False, True]
     assert asked == [(made[0].spec, False)]
