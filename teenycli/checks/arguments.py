@@ -14,6 +14,7 @@ from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, Place
 from teenycli.launch.plan import Argument, Field
 from teenycli.ptx.layout import Slot, layout_size
+from teenycli.ptx.roles import Part
 from teenycli.ptx.usage import Usage
 
 
@@ -35,6 +36,9 @@ def argument_count(subject: Subject) -> Iterator[Finding]:
 def _first_misfit(subject: Subject) -> str:
     """Which parameter seems to lack an argument, or which argument seems to be one too many."""
     args, slots = subject.args, subject.visible
+    if subject.hidden and len(args) == len(slots) + subject.hidden:
+        last = ", ".join(f"{argument.index} '{argument.name}'" for argument in args[len(slots) :])
+        return f"leave out the last: teeny passes the hidden parameters itself, for which there is argument {last}"
     if len(args) + 1 == len(slots):
         fits = [slots[k] for k in range(len(slots)) if _fit(subject, args, slots[:k] + slots[k + 1 :])]
         if fits:
@@ -51,7 +55,7 @@ def _first_misfit(subject: Subject) -> str:
 
 def _fit(subject: Subject, args: tuple[Argument, ...], slots: tuple[Slot, ...]) -> bool:
     return all(
-        argument.size == slot.size and not _kind_problem(argument, slot, subject.usages[slot.index])
+        argument.size == slot.size and not _kind_problem(subject, argument, slot)
         for argument, slot in zip(args, slots, strict=True)
     )
 
@@ -83,7 +87,7 @@ def argument_kind(subject: Subject) -> Iterator[Finding]:
     for slot, argument in zip(subject.visible, subject.args, strict=True):
         if argument.size != slot.size:
             continue
-        problem = _kind_problem(argument, slot, subject.usages[slot.index])
+        problem = _kind_problem(subject, argument, slot)
         if problem:
             yield Finding(
                 "argument-kind",
@@ -110,26 +114,45 @@ def parameter_bytes(subject: Subject) -> Iterator[Finding]:
 # --- kinds -------------------------------------------------------------------------------------------------------
 
 
-def _kind_problem(argument: Argument, slot: Slot, usage: Usage) -> str | None:
+def _kind_problem(subject: Subject, argument: Argument, slot: Slot) -> str | None:
     """What the parameter is instead, when the argument is of another kind."""
     for item in argument.fields:
-        problem = _field_problem(item, slot, usage)
+        if slot.param.dims:
+            problem = next((_member_problem(item, p) for p in subject.parts_of(slot) if p.offset == item.offset), None)
+        else:
+            problem = _field_problem(item, slot, subject.usages[slot.index])
         if problem:
             return problem if len(argument.fields) == 1 else f"{problem} at byte {item.offset}"
     return None
 
 
+def _member_problem(item: Field, part: Part) -> str | None:
+    """What the member of a struct is instead. Nothing where it is loaded together with others, or partly; a pair of
+    halves in a word is no number of its own."""
+    usage, size = part.usage, DTYPES[item.kind].size if item.kind in DTYPES else 0
+    if usage.escaped or any(load.size != size for load in usage.loads):
+        return None
+    types = {load.type for load in usage.loads} | part.roles.types
+    floats = any(kind in DTYPES and DTYPES[kind].is_float and DTYPES[kind].size == size for kind in types)
+    if item.kind == "ptr":
+        return "holds a floating-point number" if floats else None if usage.address else "is used in no address"
+    if usage.pointer:
+        return "is a pointer"
+    if floats == DTYPES[item.kind].is_float or floats == usage.as_integer:
+        return None
+    return "holds a floating-point number" if floats else "holds an integer"
+
+
 def _field_problem(item: Field, slot: Slot, usage: Usage) -> str | None:
     if item.kind in ("bytes", "tensormap"):
         return None
-    pointer = is_pointer(slot, usage)
     if item.kind == "ptr":
         floats, integers = _number_kinds(item, slot, usage)
         if floats and not integers:
             return "holds a floating-point number"
-        scalar = usage.loads and not usage.address and not usage.escaped and not slot.param.dims
+        scalar = usage.loads and not usage.address and not usage.escaped
         return "is used in no address" if scalar and slot.param.pointer is None else None
-    if pointer and not slot.param.dims:
+    if is_pointer(slot, usage):
         return "is a pointer"
     floats, integers = _number_kinds(item, slot, usage)
     if DTYPES[item.kind].is_float:
