@@ -32,6 +32,7 @@ from teenycli.checks.subject import Host, Subject, subjects_of
 from teenycli.checks.swaps import with_swaps
 from teenycli.checks.targets import driver_fits, target_fits, target_version
 from teenycli.checks.tensormaps import tensor_maps
+from teenycli.checks.values import extents_known, values_fit
 from teenycli.errors import Finding, Severity
 from teenycli.launch.plan import Plan
 from teenycli.manifest.spec import OpSpec
@@ -44,7 +45,9 @@ _ARGUMENTS: tuple[Rule, ...] = (argument_count, argument_width, argument_kind)
 _BUFFERS: tuple[PlanRule, ...] = (buffer_direction,)
 #: What arguments mean to the kernel: asked where each of them fits its parameter.
 _MEANING: tuple[PlanRule, ...] = (unused_buffers,)
-_VALUES: tuple[Rule, ...] = (element_types, stride_values, index_reach, unused_parameters)
+_VALUES: tuple[Rule, ...] = (
+    element_types, stride_values, extents_known, values_fit, index_reach, unused_parameters,
+)  # fmt: skip
 _GEOMETRY: tuple[Rule, ...] = (
     parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, compiled_consts, cluster_shape,
     shared_memory, compiled_shared, register_file, resident_blocks, whole_warps, tensor_maps,

@@ -14,7 +14,7 @@ from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, Place
 from teenycli.launch.plan import Argument, Field
 from teenycli.ptx.layout import Slot, layout_size
-from teenycli.ptx.usage import Usage
+from teenycli.ptx.usage import Part, Usage
 
 
 def argument_count(subject: Passed) -> Iterator[Finding]:
@@ -35,6 +35,9 @@ def argument_count(subject: Passed) -> Iterator[Finding]:
 def _first_misfit(subject: Passed) -> str:
     """Which parameter seems to lack an argument, or which argument seems to be one too many."""
     args, slots = subject.args, subject.visible
+    if subject.hidden and len(args) == len(slots) + subject.hidden:
+        last = ", ".join(f"{argument.index} '{argument.name}'" for argument in args[len(slots) :])
+        return f"leave out the last: teeny passes the hidden parameters itself, for which there is argument {last}"
     if len(args) + 1 == len(slots):
         fits = [slots[k] for k in range(len(slots)) if _fit(subject, args, slots[:k] + slots[k + 1 :])]
         if fits:
@@ -116,23 +119,43 @@ def parameter_bytes(subject: Subject) -> Iterator[Finding]:
 def _kind_problem(argument: Argument, slot: Slot, usage: Usage) -> str | None:
     """What the parameter is instead, when the argument is of another kind."""
     for item in argument.fields:
-        problem = _field_problem(item, slot, usage)
+        if slot.param.dims:
+            part = usage.part(item.offset)
+            problem = None if part is None else _member_problem(item, part)
+        else:
+            problem = _field_problem(item, slot, usage)
         if problem:
             return problem if len(argument.fields) == 1 else f"{problem} at byte {item.offset}"
     return None
 
 
+def _member_problem(item: Field, part: Part) -> str | None:
+    """What the member of a struct is instead. Nothing where it is loaded together with others, or partly; a pair of
+    halves in a word is no number of its own."""
+    size = DTYPES[item.kind].size if item.kind in DTYPES else 0
+    if part.escaped or any(load.size != size for load in part.loads):
+        return None
+    types = {load.type for load in part.loads} | part.types
+    floats = any(kind in DTYPES and DTYPES[kind].is_float and DTYPES[kind].size == size for kind in types)
+    if item.kind == "ptr":
+        return "holds a floating-point number" if floats else None if part.address else "is used in no address"
+    if part.pointer:
+        return "is a pointer"
+    if floats == DTYPES[item.kind].is_float or floats == part.as_integer:
+        return None
+    return "holds a floating-point number" if floats else "holds an integer"
+
+
 def _field_problem(item: Field, slot: Slot, usage: Usage) -> str | None:
     if item.kind in ("bytes", "tensormap"):
         return None
-    pointer = is_pointer(slot, usage)
     if item.kind == "ptr":
         floats, integers = _number_kinds(item, slot, usage)
         if floats and not integers:
             return "holds a floating-point number"
-        scalar = usage.loads and not usage.address and not usage.escaped and not slot.param.dims
+        scalar = usage.loads and not usage.address and not usage.escaped
         return "is used in no address" if scalar and slot.param.pointer is None else None
-    if pointer and not slot.param.dims:
+    if is_pointer(slot, usage):
         return "is a pointer"
     floats, integers = _number_kinds(item, slot, usage)
     if DTYPES[item.kind].is_float:

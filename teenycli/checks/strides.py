@@ -11,7 +11,6 @@ from math import prod
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding, Severity
 from teenycli.launch.plan import Address, Argument, Buffer, Field
-from teenycli.manifest.spec import ArgSpec
 from teenycli.ptx.strides import Reached
 
 #: What a signed index of 32 bits reaches; what reaches less has no index in it.
@@ -29,7 +28,7 @@ def stride_values(subject: Subject) -> Iterator[Finding]:
         if len([extent for extent in buffer.shape if extent > 1]) < 2 and not buffer.is_padded:
             continue
         for other, item in _scalars(subject, how):
-            named = _name(subject, other, item)
+            named = subject.named(other, item)
             if named is not None and named not in extents:
                 continue
             if not _is_stride(buffer, item.value):
@@ -83,25 +82,6 @@ def _extents(subject: Subject) -> Iterator[str]:
     """The names that stand alone as an extent of a buffer."""
     for _, _, buffer in subject.spec.buffers():
         yield from (extent.text.strip() for extent in buffer.shape or ())
-
-
-def _name(subject: Subject, argument: Argument, item: Field) -> str | None:
-    """The dim, scalar or const that is passed as it is; None for anything else that comes to the value."""
-    if argument.index >= len(subject.kernel.args):
-        return None
-    spec = subject.kernel.args[argument.index]
-    for each, field in zip(_leaves(spec), argument.fields, strict=False):
-        if field is item and each.value is not None:
-            text = each.value.text.strip()
-            return text if text in {**subject.plan.case, **subject.plan.scalars, **subject.plan.consts} else None
-    return None
-
-
-def _leaves(spec: ArgSpec) -> Iterator[ArgSpec]:
-    if not spec.members:
-        yield spec
-    for member in spec.members:
-        yield from _leaves(member)
 
 
 def _no_stride(subject: Subject, argument: Argument, buffer: Buffer, other: Argument, item: Field) -> Finding:

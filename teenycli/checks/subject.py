@@ -12,8 +12,8 @@ from typing import Protocol
 
 from teenycli.arch import Limits, Target, limits_of, parse_target
 from teenycli.errors import Place
-from teenycli.launch.plan import Argument, Launch, Plan
-from teenycli.manifest.spec import KernelSpec, OpSpec
+from teenycli.launch.plan import Argument, Field, Launch, Plan
+from teenycli.manifest.spec import ArgSpec, KernelSpec, OpSpec
 from teenycli.ptx import code_of
 from teenycli.ptx.code import Code, Op
 from teenycli.ptx.layout import Slot, layout
@@ -180,6 +180,16 @@ class Subject:
         """What the body makes of each offset of a parameter that it loads."""
         return (part for part in self.compiled.parts if part.param == slot.index)
 
+    def named(self, argument: Argument, item: Field) -> str | None:
+        """The dim, scalar or const that ``argument`` passes as it is; None for anything else that comes to a value."""
+        if argument.index >= len(self.kernel.args):
+            return None
+        known = {*self.plan.case, *self.plan.scalars, *self.plan.consts}
+        for spec, field in zip(_leaves(self.kernel.args[argument.index]), argument.fields, strict=False):
+            if field is item and spec.value is not None and spec.value.text.strip() in known:
+                return spec.value.text.strip()
+        return None
+
     def declared(self, slot: Slot) -> str:
         """Where a parameter is declared, for a note."""
         return self.compiled.declared(slot)
@@ -191,6 +201,14 @@ class Subject:
         if kinds == ["ptr"]:
             return "write it as ptr"
         return f"kinds that fit: {', '.join(kinds)}" if kinds else None
+
+
+def _leaves(spec: ArgSpec) -> Iterator[ArgSpec]:
+    """An argument, or the members of a struct."""
+    if not spec.members:
+        yield spec
+    for member in spec.members:
+        yield from _leaves(member)
 
 
 def subjects_of(plan: Plan, module: Module, spec: OpSpec, host: Host | None = None) -> tuple[Subject, ...]:

@@ -28,7 +28,8 @@ class TestUnusedBuffers:
         ptx = kernel(tmp_path, ".param .align 8 .b8 s[16]", body)
         op = {"ptx": ptx, "output": {"name": "x", "shape": [4], "dtype": "i32"}, "grid": [1], "block": [1]}
         assert found(teeny, tmp_path, {**op, "args": ["{ptr x, i32 7}"]}) == set()
-        assert found(teeny, tmp_path, {**op, "args": ["{u64 0, i32 7}"]}) == {("buffer-unused", "error")}
+        given = {**op, "inputs": [{"name": "y", "shape": [4], "dtype": "i32"}], "args": ["{ptr y, i32 7}"]}
+        assert found(teeny, tmp_path, given) == {("buffer-unused", "error")}
 
     def test_a_tensor_map_points(self, teeny: Teeny, tmp_path: Path) -> None:
         assert found(teeny, tmp_path, SAMPLES["scale_tma_cuda"]) == set()
