@@ -2,18 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from teenycli.ptx.roles import Part, Roles, parts_of
+from teenycli.ptx.usage import Part, usage_of
 from tests.ptx.text import code
 
 pytestmark = pytest.mark.unit
 
 
 def parts(body: str, params: str) -> dict[tuple[int, int], Part]:
-    return {(part.param, part.offset): part for part in parts_of(code(body, params))}
+    found = [part for usage in usage_of(code(body, params)) for part in usage.parts]
+    return {(part.param, part.offset): part for part in found}
 
 
-def roles(body: str, params: str = ".param .u32 n") -> Roles:
-    return parts(f"ld.param.u32 %r1,[n]; {body}", params)[0, 0].roles
+def roles(body: str, params: str = ".param .u32 n") -> Part:
+    return parts(f"ld.param.u32 %r1,[n]; {body}", params)[0, 0]
 
 
 def test_a_bound_is_what_is_compared_after_arithmetic_with_constants_too() -> None:
@@ -58,7 +59,7 @@ def test_integers_have_a_type_only_where_the_sign_counts() -> None:
 )
 def test_elements_are_what_their_registers_are_used_as(body: str, element: str) -> None:
     found = parts(f"ld.param.u64 %rd1,[p]; {body}", ".param .u64 p")
-    assert found[0, 0].roles.elements == {element}
+    assert found[0, 0].elements == {element}
 
 
 def test_members_of_a_struct_are_told_apart() -> None:
@@ -68,13 +69,13 @@ def test_members_of_a_struct_are_told_apart() -> None:
         ".param .align 8 .b8 s[16]",
     )
     assert list(found) == [(0, 0), (0, 8), (0, 12)]
-    assert [part.usage.pointer for part in found.values()] == [True, False, False]
-    assert [part.roles.types for part in found.values()] == [set(), {"f32"}, {"s32"}]
+    assert [part.pointer for part in found.values()] == [True, False, False]
+    assert [part.types for part in found.values()] == [set(), {"f32"}, {"s32"}]
 
 
 def test_moves_in_a_circle_end() -> None:
     body = "ld.param.u64 %rd1,[p]; ld.global.b32 %r1,[%rd1]; mov.b32 %r2,%r1; mov.b32 %r1,%r2; mov.b32 %r1,%r1;"
-    assert parts(body, ".param .u64 p")[0, 0].roles.elements == {"b32"}
+    assert parts(body, ".param .u64 p")[0, 0].elements == {"b32"}
 
 
 def test_a_constant_joins_nothing() -> None:
@@ -82,4 +83,4 @@ def test_a_constant_joins_nothing() -> None:
         "ld.param.u64 %rd1,[p]; mov.b32 %r5,0; mov.b32 %r1,%r5; @%p1 ld.global.b32 %r1,[%rd1]; mov.b32 %r2,%r5;\n"
         "add.s32 %r2,%r2,1;"
     )
-    assert parts(body, ".param .u64 p")[0, 0].roles.elements == {"b32"}
+    assert parts(body, ".param .u64 p")[0, 0].elements == {"b32"}

@@ -19,7 +19,8 @@ def test_a_pointer_with_its_accesses_and_the_scalar_in_its_address() -> None:
         ".param .u64 x, .param .u32 n",
     )
     assert x.pointer
-    assert x.accesses == (Access("load", "global", "f32"), Access("store", "global", "f32"))
+    assert x.accesses == (Access("load", "global", "f32"), Access("store", "global", "f32", 2))
+    assert [access.bytes for access in x.accesses] == [4, 8]
     assert x.loads == (Load(0, 8, "u64"),)
     assert not n.pointer
     assert n.address
@@ -57,19 +58,6 @@ def test_what_is_never_loaded_is_unused() -> None:
 def test_atomics() -> None:
     (x,) = usage("ld.param.u64 %rd1,[x]; red.global.add.f32 [%rd1],%f1;", ".param .u64 x")
     assert x.accesses == (Access("atomic", "global", "f32"),)
-
-
-def test_what_a_call_takes_has_escaped() -> None:
-    a, b, c = usage(
-        "ld.param.u32 %r1,[a]; { .param .b32 t; st.param.b32 [t],%r1; call f,(t); }\n"
-        "mov.b64 %rd1,b; ld.param.u32 %r2,[c];",
-        ".param .u32 a, .param .align 8 .b8 b[16], .param .u32 c",
-        ".func f(.param .b32 x) { ret; }",
-    )
-    assert a.escaped
-    assert b.escaped
-    assert not b.unused
-    assert not c.escaped
 
 
 def test_a_chain_written_backwards_takes_linear_time() -> None:
