@@ -195,6 +195,8 @@ class Flow:
             else:
                 self._registers(frame, record, place, operand)
         frame.records.append(record)
+        if op.opcode == "alloca":
+            self._arrive(record.targets[0], self.memory.variable((frame.index, id(op)), Space.LOCAL), 0)
         if addressed:
             for effect in effects_of(op):
                 self._effect(frame, record, effect)
@@ -320,7 +322,9 @@ class Flow:
         """A load from, or a store to, a variable at an offset."""
         at = None if offset is None or not touch.size else offset + touch.offset
         if variable.param < 0:
-            if touch.is_load:
+            if touch.node in (self.lost, self.data):
+                self._edge(variable.content, (touch.node, COPY, 0))
+            elif touch.is_load:
                 self._edge(self.memory.load(variable, at, touch.size), (touch.node, COPY, 0))
             else:
                 self._edge(touch.node, (self.memory.store(variable, at, touch.size), COPY, 0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from teenycli.ptx.code import Label, Reg, Special
+from teenycli.ptx.code import Code, Label, Op, Reg, Special
 from teenycli.ptx.effects import Effect
 from teenycli.ptx.elements import FLOATS, Elements
 from teenycli.ptx.flow import COPIES, Flow, Frame, Record
@@ -241,10 +241,9 @@ class _Reader:
         guarded = []
         ends: list[tuple[int, int]] = []
         for index, op in enumerate(frame.code.ops):
-            label = op.operands[0] if op.opcode == "bra" and op.operands else None
-            if not isinstance(label, Label):
+            target = _target(frame.code, op)
+            if target is None:
                 continue
-            target = frame.code.labels[label.name]
             if target <= index:
                 ends.append((target, index))
             if op.guard is not None:
@@ -256,7 +255,7 @@ class _Reader:
             for index, target, bits in guarded:
                 for roles in self._of(bits, TEST):
                     roles.loop |= target <= index or target > inner[index] >= 0
-                    roles.guard |= target > index and touched[target] > touched[index]
+                    roles.guard |= target > index and touched[_joined(frame.code, target)] > touched[index]
 
     def _accesses(self, frame: Frame) -> list[int]:
         """For each instruction how many before it access memory that is not the thread's own."""
@@ -267,7 +266,8 @@ class _Reader:
         return counts
 
     def _is_access(self, record: Record) -> bool:
-        return any(self.state[node] and effect.kind != "other" for effect, node in record.bases)
+        own = self.flow.places
+        return any(effect.kind != "other" and (self.state[node] or not own.get(node)) for effect, node in record.bases)
 
     # --- what has left ---
 
@@ -286,6 +286,22 @@ class _Reader:
             is_number = roles.as_float or "f64" in self.flow.loads.get(token, ())
             if token.size == 0 or roles.pointer or (held and token.size == 8 and not is_number):
                 roles.escaped = True
+
+
+def _target(code: Code, op: Op) -> int | None:
+    """Where an instruction branches to: past all, if it ends; None if it is no branch."""
+    if op.opcode in ("ret", "exit"):
+        return len(code.ops)
+    label = op.operands[0] if op.opcode == "bra" and op.operands else None
+    return code.labels[label.name] if isinstance(label, Label) else None
+
+
+def _joined(code: Code, target: int) -> int:
+    """Where the two ways of a branch forward to ``target`` meet again: there, unless the other way leaps over what
+    follows, or ends."""
+    last = code.ops[target - 1]
+    leap = _target(code, last) if last.guard is None else None
+    return max(target, leap or 0)
 
 
 def _innermost(loops: list[tuple[int, int]], count: int) -> list[int]:

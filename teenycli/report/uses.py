@@ -96,3 +96,5 @@ def _scalar(use: Use) -> Iterator[str]:
         yield "a factor"
     if use.address and not use.stride:
         yield "part of addresses"
+    if use.accesses and not use.factor and any(load.size == 8 for load in use.loads):  # one of several pointers
+        yield from _accesses(use)
