@@ -81,6 +81,8 @@ class Elements:
         width = type_width(declared) or 8
         if declared in FLOATS:
             return FLOATS[declared]
+        if not record.values and not record.targets:
+            return f"b{width}"  # a constant: compilers store that of a float as an integer
         kinds = self._moved(record)
         floats = {FLOATS[kind] for kind in kinds if kind in FLOATS}
         fitting = sorted(kind for kind in floats if _FLOAT_BITS[kind] <= width)

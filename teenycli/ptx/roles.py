@@ -71,6 +71,7 @@ class Roles:
     divisor: bool = False
     factor: bool = False
     stride: bool = False
+    base: bool = False
     handle: bool = False
     tensormap: bool = False
     accesses: set[Access] = field(default_factory=set)
@@ -145,10 +146,13 @@ class _Reader:
                 self._map(effect, variable.param)
 
     def _begin(self, bits: int, effect: Effect) -> None:
-        """Of an address that is a sum, the term that is the address it began as: the only one of eight bytes."""
-        terms = [number for number in numbers(bits, BASE) if self.flow.graph.tokens[number].size in (0, 8)]
-        if len(terms) == 1 and not effect.handle and self.flow.graph.tokens[terms[0]].size:
-            self.roles[terms[0]].pointer |= self.flow.graph.tokens[terms[0]] != FOREIGN
+        """Of an address that is a sum, the terms that may be what it began as; the only one of eight bytes is."""
+        tokens = self.flow.graph.tokens
+        terms = [] if effect.handle else [number for number in numbers(bits, BASE) if tokens[number].size in (0, 8)]
+        for number in terms:
+            self.roles[number].base = True
+        if len(terms) == 1 and tokens[terms[0]].size:
+            self.roles[terms[0]].pointer |= tokens[terms[0]] != FOREIGN
 
     def _map(self, effect: Effect, param: int) -> None:
         """An instruction on the memory of a parameter: a tensor map, a texture, or nothing that can be followed."""
@@ -274,18 +278,24 @@ class _Reader:
     def finish(self) -> None:
         """Values that are written to memory, and such as go where they are not followed.
 
-        Of a number of eight bytes in memory nothing tells that nobody uses it as an address.
+        Of a number of eight bytes in memory, or half of one, nothing tells that nobody uses it as an address.
         """
         for number in numbers(self.state[self.flow.lost], PART):
             self.roles[number].escaped = True
         data = self.state[self.flow.data]
+        held = set(numbers(data, HELD))
         for number in numbers(data, PART):
-            roles, token = self.roles[number], self.flow.graph.tokens[number]
+            roles = self.roles[number]
             roles.stored = True
-            held = any(number == each for each in numbers(data, HELD))
-            is_number = roles.as_float or "f64" in self.flow.loads.get(token, ())
-            if token.size == 0 or roles.pointer or (held and token.size == 8 and not is_number):
+            if roles.pointer or (number in held and self._may_be_address(number)):
                 roles.escaped = True
+
+    def _may_be_address(self, number: int) -> bool:
+        token = self.flow.graph.tokens[number]
+        loads = self.flow.loads.get(token, set()) | {load.type for load in self.roles[number].loads}
+        if self.roles[number].as_float or any(kind[0] == "f" for kind in loads):
+            return False
+        return token.size in (0, 8) or token not in self.flow.loads  # which was taken out of a wider one
 
 
 def _target(code: Code, op: Op) -> int | None:

@@ -26,11 +26,12 @@ __all__ = ["Access", "Load", "Part", "Usage", "Use", "usage_of"]
 class Use:
     """What the code does with a value.
 
-    ``loads``: the loads that bring it. ``pointer``: it itself is an address (converted by cvta, or in brackets).
-    ``address``: it has a part in the making of one, tile coordinates included. ``accesses``: what is done to the
-    memory there. ``elements``: what that memory holds, by what becomes of the registers: ``f32``, ``s32``, ``u32``,
-    ``ptr``, or ``b32`` where nothing tells. ``as_float``, ``as_integer``: it is an operand of an instruction of such a
-    type; ``types`` has these types, integers only where the sign counts.
+    ``loads``: the loads that bring it. ``pointer``: it itself is an address (converted by cvta, in brackets, or the
+    only term of a sum that can be the address the others are added to). ``base``: it, of eight bytes, is a term of an
+    address, and may be that one. ``address``: it has a part in the making of one, tile coordinates included.
+    ``accesses``: what is done to the memory there. ``elements``: what that memory holds, by what becomes of the
+    registers: ``f32``, ``s32``, ``u32``, ``ptr``, or ``b32`` where nothing tells. ``as_float``, ``as_integer``: it is
+    an operand of an instruction of such a type; ``types`` has these types, integers only where the sign counts.
 
     Of the value, or what constants alone make of it (``n - 1``): ``bound``: it is compared; ``guard``: such that memory
     is accessed or not; ``loop``: such that a loop goes on. ``divisor`` and ``factor``: something that is no constant is
@@ -56,6 +57,7 @@ class Use:
     factor: bool = False
     stride: bool = False
     stored: bool = False
+    base: bool = False
     handle: bool = False
 
     @property

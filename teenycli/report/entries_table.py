@@ -68,7 +68,7 @@ def _param(row: EntryRow, index: int) -> list[str | Line]:
         said.append(f"ptr to {space}" if space else "ptr")
         said.append(f"align {slot.param.pointer.align}")
     if row.usages is not None:
-        said.extend(usage_words(row.usages[index], slot.param.pointer is not None))
+        said.extend(usage_words(row.usages[index], slot.param.pointer is not None, slot.size))
     hidden = line(Span("hidden", "warn"), ", " if said else "") if row.is_hidden(index) else ()
     about = line(hidden, ", ".join(said))
     place = [str(slot.index), visible(slot.param.name), slot.param.declared_type]
@@ -78,7 +78,7 @@ def _param(row: EntryRow, index: int) -> list[str | Line]:
 def _parts(row: EntryRow, index: int) -> Iterator[list[str | Line]]:
     """A row for each part of a struct."""
     slot = row.slots[index]
-    for part in parts_of(row.usages[index]) if row.usages is not None else ():
+    for part in parts_of(row.usages[index], slot.size) if row.usages is not None else ():
         kinds = " ".join(dict.fromkeys(load.type for load in part.loads))
         words = part_words(part)
         about = ", ".join(words[1:] if words[0] == f"read as {kinds}" and len(words) > 1 else words)

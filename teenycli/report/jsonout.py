@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-_ROLES = ("bound", "guard", "loop", "divisor", "factor", "stride", "stored", "handle")
+_ROLES = ("bound", "guard", "loop", "divisor", "factor", "stride", "stored", "base", "handle")
 
 
 def finite(value: float | None) -> float | str | None:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 _ACCESSES = {"load": "loads", "store": "stores", "atomic": "updates atomically", "other": "is passed to"}
 
 
-def usage_words(usage: Usage, declared: bool = False) -> list[str]:
+def usage_words(usage: Usage, declared: bool = False, size: int = 0) -> list[str]:
     """What the code does with a parameter: ``["loads f32", "stores v4.b32"]``, ``["read as u32", "bounds a loop"]``.
 
-    ``declared`` says that the parameter is a pointer by its declaration. Of one in several parts only what the parts do
-    not say.
+    ``declared`` says that the parameter, of ``size`` bytes, is a pointer by its declaration. Of one in several parts
+    only what the parts do not say.
     """
     if usage.unused:
         return ["never read"]
@@ -27,8 +27,8 @@ def usage_words(usage: Usage, declared: bool = False) -> list[str]:
         said.append(f"only {max(load.size for load in usage.loads)} bytes of it")
     if usage.tensormap:
         said += ["a tensor map", *_accesses(usage)]
-    elif parts_of(usage):
-        said.append(f"read in {len(usage.parts)} parts")
+    elif parts_of(usage, size):
+        said.append(f"read in {len(usage.parts)} parts" if len(usage.parts) > 1 else "read in part")
     else:
         return [*said, *_use(usage, declared)]
     return [*said, "handed on"] if usage.escaped else said
@@ -39,9 +39,11 @@ def part_words(part: Part) -> list[str]:
     return _use(part, declared=False)
 
 
-def parts_of(usage: Usage) -> tuple[Part, ...]:
-    """The parts that are told one by one; none of a parameter that is one value."""
-    return usage.parts if len(usage.parts) > 1 or any(part.offset for part in usage.parts) else ()
+def parts_of(usage: Usage, size: int = 0) -> tuple[Part, ...]:
+    """The parts that are told one by one; none of a parameter, of ``size`` bytes, that is one value."""
+    first, *others = usage.parts or (None,)
+    whole = first is None or usage.narrow or (first.offset == 0 and first.size >= size)
+    return () if whole and not others else usage.parts
 
 
 def _use(use: Use, declared: bool) -> list[str]:
@@ -96,5 +98,5 @@ def _scalar(use: Use) -> Iterator[str]:
         yield "a factor"
     if use.address and not use.stride:
         yield "part of addresses"
-    if use.accesses and not use.factor and any(load.size == 8 for load in use.loads):  # one of several pointers
+    if use.base:  # one of several that may be the pointer
         yield from _accesses(use)

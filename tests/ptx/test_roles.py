@@ -135,6 +135,7 @@ def test_integers_have_a_type_only_where_the_sign_counts() -> None:
         ("mul.f32 %r2,%r3,%r4; mov.b32 %r1,%r2; st.global.b32 [%rd1],%r1;", "f32"),
         ("ld.global.u32 %r1,[%rd1]; add.s32 %r2,%r1,1;", "s32"),
         ("ld.global.u32 %r1,[%rd1];", "u32"),
+        ("st.global.u32 [%rd1],1065353216;", "b32"),
         ("ld.global.b16 %h1,[%rd1]; st.global.b16 [%rd2],%h1;", "b16"),
         ("ld.global.u64 %rd3,[%rd1]; ld.global.f32 %f1,[%rd3];", "ptr"),
         ("atom.global.add.f64 %fd1,[%rd1],%fd2;", "f64"),

@@ -281,6 +281,8 @@ def test_a_pointer_in_global_memory_has_escaped_and_a_number_has_not() -> None:
         ".param .u64 x",
     )
     assert x.escaped  # what is made of a pointer is one
+    (x,) = usage("ld.param.u64 %rd1,[x]; mov.b64 {%r1,%r2},%rd1; st.global.v2.b32 [%rd2],{%r1,%r2};", ".param .u64 x")
+    assert x.escaped
 
 
 def test_what_is_stored_in_a_variable_of_the_module_has_escaped() -> None:
@@ -405,16 +407,13 @@ def test_the_only_term_of_eight_bytes_is_the_pointer_without_a_conversion() -> N
         ".param .u64 x, .param .u64 n",
     )
     assert x.pointer
-    assert n.address
-    assert not n.pointer
+    assert (n.address, n.base, n.pointer) == (True, False, False)
 
 
 def test_of_two_such_terms_either_may_be() -> None:
     x, y = usage(f"{LOAD_X_Y} add.s64 %rd3,%rd1,%rd2; ld.f32 %f1,[%rd3];", X_Y)
-    assert x.address
-    assert not x.pointer
-    assert y.address
-    assert not y.pointer
+    for use in (x, y):
+        assert (use.address, use.base, use.pointer) == (True, True, False)
 
 
 @pytest.mark.parametrize("base", ["ld.global.u64 %rd5,[%rd6];", "mov.u64 %rd5,table;"])

@@ -154,6 +154,12 @@ def test_a_file_that_could_not_be_read_is_not_drawn() -> None:
             False,
             ["loads v4.f32 (tex)", "a handle"],
         ),
+        (
+            Usage(loads=(LONG,), address=True, base=True, accesses=(Access("load", "generic", "f32"),)),
+            False,
+            ["read as u64", "part of addresses", "loads f32"],
+        ),
+        (Usage(loads=(Load(4, 4, "u32"),), parts=(Part(offset=4),)), False, ["read in part"]),
         (Usage(loads=(LONG,), escaped=True, parts=(Part(), Part(offset=4))), False, ["read in 2 parts", "handed on"]),
     ],
 )  # fmt: skip

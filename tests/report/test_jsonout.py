@@ -65,7 +65,7 @@ class TestEntries:
             "pointer": True, "address": True, "as_float": False, "as_integer": False, "escaped": False,
             "loads": [{"offset": 0, "size": 8, "type": "u64"}], "accesses": [access],
             "types": [], "elements": ["b32"], "bound": False, "guard": False, "loop": False, "divisor": False,
-            "factor": False, "stride": False, "stored": False, "handle": False,
+            "factor": False, "stride": False, "stored": False, "base": True, "handle": False,
         }  # fmt: skip
         assert entry["params"][0]["usage"] == {
             "unused": False, **use, "tensormap": False, "beyond": False, "narrow": False,
