@@ -26,7 +26,7 @@ _COUNTS = frozenset({
 
 class Elements:
     """As what the registers of a flow are read, and as what they are written: along copies, in their direction, since
-    one zero may serve a counter and a float."""
+    one zero may serve a counter and a float, and not through memory where one place cannot be told from another."""
 
     def __init__(self, flow: Flow) -> None:
         self._names: list[str] = ["ptr"]

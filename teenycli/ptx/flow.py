@@ -20,6 +20,7 @@ from teenycli.ptx.graph import (
     ADD,
     COMPARE,
     COPY,
+    EITHER,
     FOREIGN,
     LOGIC,
     MIX,
@@ -159,7 +160,7 @@ class Flow:
 
     def _join(self, source: int, target: int, how: Meeting, store: Key, load: Key) -> None:
         if how.whole:
-            self._edge(source, (target, COPY, 0))
+            self._edge(source, (target, EITHER if None in (store[0], load[0]) else COPY, 0))
         elif how.part:
             self._edge(source, (target, SLICE, (how.offset, load[1], store[1])))
         else:
@@ -352,10 +353,10 @@ class Flow:
 
     def _pass(self, edge: Edge, variable: Stored, offset: int | None) -> None:
         target, kind, added = edge
-        if kind in (COPY, SHIFT) and isinstance(added, int) and offset is not None:
+        if kind in (COPY, EITHER, SHIFT) and isinstance(added, int) and offset is not None:
             self._arrive(target, variable, offset + added)
         elif kind not in (COMPARE, PREDICATE, MULTIPLY, SLICE):
-            self._arrive(target, variable, offset if kind == COPY else None)
+            self._arrive(target, variable, offset if kind in (COPY, EITHER) else None)
 
     def _settle(self) -> None:
         """Let the addresses of variables flow until nothing changes; what is stored and loaded through them makes new

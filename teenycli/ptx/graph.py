@@ -28,15 +28,14 @@ _WIDTH = 6
 _ALL = (1 << _WIDTH) - 1
 _SEED = HELD | NEAR | PART | BASE
 
-#: Kinds of edges: ``COPY`` passes all; ``SCALE`` what constants make of the value, ``SHIFT`` if they are added to it;
-#: ``MIX`` what it has a part in, ``ADD`` if that is a sum, ``LOGIC`` with outcomes; ``MULTIPLY`` is ``MIX`` to a
-#: product; ``COMPARE`` to a comparison; ``PREDICATE`` of one; ``SLICE`` some of the bytes.
-COPY, SCALE, SHIFT, MIX, ADD, LOGIC, MULTIPLY, COMPARE, PREDICATE, SLICE = range(10)
+#: Kinds of edges: ``COPY`` passes all, and so does ``EITHER``, of which other values come too; ``SCALE`` what constants
+#: make of the value, ``SHIFT`` if they are added to it; ``MIX`` what it has a part in, ``ADD`` if that is a sum,
+#: ``LOGIC`` with outcomes; ``MULTIPLY`` is ``MIX`` to a product; ``COMPARE`` to a comparison; ``PREDICATE`` of one;
+#: ``SLICE`` some of the bytes.
+COPY, EITHER, SCALE, SHIFT, MIX, ADD, LOGIC, MULTIPLY, COMPARE, PREDICATE, SLICE = range(11)
 _MIXED = PART | TIMES
-_PASSED = (
-    _ALL, NEAR | _MIXED | TEST, NEAR | _MIXED | TEST | BASE, _MIXED, _MIXED | BASE, _MIXED | TEST, _MIXED, TEST, TEST,
-    _MIXED,
-)  # fmt: skip
+_SCALED = NEAR | _MIXED | TEST
+_PASSED = (_ALL, _ALL, _SCALED, _SCALED | BASE, _MIXED, _MIXED | BASE, _MIXED | TEST, _MIXED, TEST, TEST, _MIXED)
 
 
 class Token(NamedTuple):
@@ -50,8 +49,8 @@ class Token(NamedTuple):
 #: What may be an address and comes from no parameter: loaded, or that of a variable.
 FOREIGN = Token(-1, 0, 8)
 
-#: Target, kind, and of a ``COPY`` or ``SHIFT`` what is added to an address (None: no constant); of a ``SLICE`` the
-#: offset into the value, the bytes taken, and the bytes of the value.
+#: Target, kind, and of ``COPY``, ``EITHER`` and ``SHIFT`` what is added to an address (None: no constant); of a
+#: ``SLICE`` the offset into the value, the bytes taken, and the bytes of the value.
 Edge = tuple[int, int, "int | tuple[int, int, int] | None"]
 
 

@@ -202,7 +202,7 @@ class _Reader:
                 continue
             kind = (types[place] if place < len(types) else None) or ""
             for roles in self._of(bits, HELD):
-                if opcode == "cvta":
+                if opcode == "cvta" or record.op.mods.get("field") == "global_address":
                     roles.pointer = True
                 elif kind[:1] in ("f", "e") or kind.startswith("bf"):
                     roles.as_float = True

@@ -132,6 +132,17 @@ def test_of_a_tensor_map_in_memory_the_map_is_read() -> None:
     assert use.accesses == (Access("load", "global", "b1024", 1, "cp.async.bulk.tensor"),)
 
 
+def test_what_goes_into_a_tensor_map_is_a_pointer_that_is_not_followed() -> None:
+    use = usage_of(
+        code(
+            "ld.param.u64 %rd1,[p]; tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r1],%rd1;",
+            ".param .u64 p",
+        )
+    )[0]
+    assert use.pointer
+    assert use.escaped
+
+
 def test_a_tensor_map_that_is_copied_has_escaped() -> None:
     (m,) = usage_of(code("ld.param.u64 %rd2,[m+8]; st.shared.u64 [%r1],%rd2;", MAP))
     assert m.escaped

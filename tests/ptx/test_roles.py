@@ -112,6 +112,14 @@ def test_elements_by_way_of_spills_and_functions() -> None:
     assert parts(f"{spill} ld.local.b32 %r2,[slot]; add.f32 %r3,%r2,%r2;", ".param .u64 p")[0, 0].elements == {"f32"}
 
 
+def test_shared_memory_that_is_used_twice_tells_nothing_of_elements() -> None:
+    body = (
+        ".shared .b8 pool[64]; ld.param.u64 %rd1,[p]; ld.global.b32 %r1,[%rd1]; mov.u32 %r2,pool;\n"
+        "add.s32 %r3,%r2,%r8; st.shared.b32 [%r3],%r1; ld.shared.b32 %r4,[%r3]; add.s32 %r5,%r4,1;"
+    )
+    assert parts(body, ".param .u64 p")[0, 0].elements == {"b32"}
+
+
 def test_divisors_and_factors() -> None:
     found = roles("div.s32 %r2,%r3,%r1; mul.lo.s32 %r4,%r2,%r1;")
     assert (found.divisor, found.factor) == (True, True)
