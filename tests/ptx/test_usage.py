@@ -224,6 +224,17 @@ def test_what_lies_elsewhere_in_a_variable_stays_there() -> None:
     assert (x.accesses, y.accesses) == ((LOADS,), (STORES,))
 
 
+def test_a_load_over_two_stores_is_neither() -> None:
+    a, b = usage(
+        f"ld.param.u32 %r1,[a]; ld.param.u32 %r2,[b]; {SPILL} st.local.u32 [%SPL],%r1; st.local.u32 [%SPL+4],%r2;\n"
+        "ld.local.u64 %rd3,[%SPL]; ld.global.f32 %f1,[%rd3];",
+        ".param .u32 a, .param .u32 b",
+    )
+    for use in (a, b):
+        assert (use.address, use.pointer) == (True, False)
+        assert [part.size for part in use.parts] == [4]
+
+
 def test_a_function_stores_into_a_variable_of_its_caller() -> None:
     x, _ = usage(
         f"{LOAD_X_Y} {SPILL} call set,(%SP, %rd1); ld.local.u64 %rd3,[depot]; st.global.f32 [%rd3],%f1;",
