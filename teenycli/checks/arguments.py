@@ -150,14 +150,14 @@ def _field_problem(item: Field, slot: Slot, usage: Usage) -> str | None:
     if item.kind in ("bytes", "tensormap"):
         return None
     if item.kind == "ptr":
-        floats, integers = _number_kinds(item, slot, usage)
+        floats, integers = _number_kinds(item.offset, 8, slot, usage)
         if floats and not integers:
             return "holds a floating-point number"
         scalar = usage.loads and not usage.address and not usage.escaped
         return "is used in no address" if scalar and slot.param.pointer is None else None
     if is_pointer(slot, usage):
         return "is a pointer"
-    floats, integers = _number_kinds(item, slot, usage)
+    floats, integers = _number_kinds(item.offset, DTYPES[item.kind].size, slot, usage)
     if DTYPES[item.kind].is_float:
         return None if floats else "holds an integer"
     return None if integers else "holds a floating-point number"
@@ -168,17 +168,19 @@ def is_pointer(slot: Slot, usage: Usage) -> bool:
     return slot.param.pointer is not None or usage.pointer
 
 
-def _number_kinds(item: Field, slot: Slot, usage: Usage) -> tuple[bool, bool]:
-    """Whether a float, and whether an integer, fits the parameter at the field's offset.
+def _number_kinds(offset: int, size: int, slot: Slot, usage: Usage) -> tuple[bool, bool]:
+    """Whether a float, and whether an integer, of ``size`` bytes fits the parameter at ``offset``.
 
-    What the body loads refines what the list declares: a ``.u32`` loaded as ``.f32`` is a float.
+    What the code loads there refines what the list declares: a ``.u32`` loaded as ``.f32`` is a float. A load of
+    another size, as of one that copies two members at once, says nothing.
     """
-    loads = [load.type for load in usage.loads if load.offset == item.offset]
-    whole = len(loads) == len(usage.loads)  # uses are known of the parameter, not of its parts
-    floats = any(kind[0] == "f" for kind in loads) or (whole and usage.as_float)
-    integers = any(kind[0] in "us" for kind in loads) or (whole and usage.as_integer)
-    if floats or integers:
-        return floats, integers
+    part = usage.part(offset)
+    if part is not None and part.size == size:
+        loads = [load.type for load in part.loads]
+        floats = any(kind[0] == "f" for kind in loads) or part.as_float
+        integers = any(kind[0] in "us" for kind in loads) or part.as_integer
+        if floats or integers:
+            return floats, integers
     declared = slot.param.type[0]
     return declared in "fb", declared in "usb"
 
@@ -191,7 +193,7 @@ def _kinds_that_fit(slot: Slot, usage: Usage) -> list[str]:
         return ["struct"]
     if is_pointer(slot, usage):
         return ["ptr"]
-    floats, integers = _number_kinds(Field("i32", 0), slot, usage)
+    floats, integers = _number_kinds(0, slot.size, slot, usage)
     return [
         name
         for name, dtype in DTYPES.items()

@@ -29,7 +29,7 @@ def element_types(subject: Subject) -> Iterator[Finding]:
         if address is None or address.buffer is None or not subject.usages[slot.index].address:
             continue
         buffer = subject.plan.buffer(address.buffer)
-        kinds = {kind for part in subject.parts_of(slot) for kind in part.roles.elements}
+        kinds = {kind for part in subject.usages[slot.index].parts for kind in part.elements}
         accesses = {_element(access.type) for access in subject.usages[slot.index].accesses if access.kind != "other"}
         misfit = _misfit(buffer.dtype, kinds, accesses)
         if misfit is not None:

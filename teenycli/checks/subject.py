@@ -19,7 +19,6 @@ from teenycli.ptx.code import Code, Op
 from teenycli.ptx.layout import Slot, layout
 from teenycli.ptx.metadata import Metadata, metadata_of
 from teenycli.ptx.model import Function, Module
-from teenycli.ptx.roles import Part, parts_of
 from teenycli.ptx.search import shared_static
 from teenycli.ptx.strides import Reached, Unit, reached
 from teenycli.ptx.usage import Usage, usage_of
@@ -50,11 +49,6 @@ class Compiled:
     def usages(self) -> tuple[Usage, ...]:
         """What the body does with each parameter."""
         return usage_of(self.code)
-
-    @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """What each offset of a parameter that the body loads is to it."""
-        return parts_of(self.code)
 
     @cached_property
     def reached(self) -> dict[Unit, Reached]:
@@ -175,10 +169,6 @@ class Subject:
             if name.startswith(f"{origin.prefix}."):
                 return origin.place(name.removeprefix(f"{origin.prefix}."))
         return self.kernel.origin.place(name)
-
-    def parts_of(self, slot: Slot) -> Iterator[Part]:
-        """What the body makes of each offset of a parameter that it loads."""
-        return (part for part in self.compiled.parts if part.param == slot.index)
 
     def named(self, argument: Argument, item: Field) -> str | None:
         """The dim, scalar or const that ``argument`` passes as it is; None for anything else that comes to a value."""

@@ -14,7 +14,7 @@ from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, Severity
 from teenycli.launch.plan import Argument, Buffer, Field
 from teenycli.ptx.layout import Slot
-from teenycli.ptx.roles import Part
+from teenycli.ptx.usage import Part
 
 #: Numbers up to this are taken for counts of anything.
 _SMALL = 64
@@ -27,11 +27,11 @@ def values_fit(subject: Subject) -> Iterator[Finding]:
     for argument, slot, item, part in _integers(subject):
         assert isinstance(item.value, int)
         size = DTYPES[item.kind].size
-        read = max((load.size for load in part.usage.loads if load.offset == item.offset), default=size)
+        read = max((load.size for load in part.loads if load.offset == item.offset), default=size)
         if read < size and not -(2 ** (8 * read - 1)) <= item.value < 2 ** (8 * read):
             message = f"the kernel reads only {8 * read} bits of parameter {slot.index}"
             yield _misfit(subject, argument, item, message, Severity.ERROR)
-        signs = {kind[0] for kind in part.roles.types if kind[:1] in ("s", "u")}
+        signs = {kind[0] for kind in part.types if kind[:1] in ("s", "u")}
         if signs == {"u"} and item.value < 0:
             message = f"to the kernel parameter {slot.index} has no sign: it is {item.value % 2 ** (8 * size):,}"
             yield _misfit(subject, argument, item, message, Severity.WARNING)
@@ -53,7 +53,7 @@ def _misfit(subject: Subject, argument: Argument, item: Field, message: str, sev
 def _integers(subject: Subject) -> Iterator[tuple[Argument, Slot, Field, Part]]:
     """The integers that the body loads, with what it makes of them."""
     for argument, slot in zip(subject.args, subject.visible, strict=True):
-        parts = {part.offset: part for part in subject.parts_of(slot)}
+        parts = {part.offset: part for part in subject.usages[slot.index].parts}
         for item in argument.fields:
             if isinstance(item.value, int) and item.kind in DTYPES and item.offset in parts:
                 yield argument, slot, item, parts[item.offset]
@@ -70,15 +70,14 @@ def extents_known(subject: Subject) -> Iterator[Finding]:
     """
     known: set[int] | None = None
     for argument, slot, item, part in _integers(subject):
-        roles = part.roles
         assert isinstance(item.value, int)
-        if DTYPES[item.kind].is_float or not (roles.bound or roles.loop or roles.divisor) or item.value <= _SMALL:
+        if DTYPES[item.kind].is_float or not (part.bound or part.loop or part.divisor) or item.value <= _SMALL:
             continue
         if subject.named(argument, item) is not None:
             continue
         known = _derived(subject) if known is None else known
         if item.value not in known:
-            what = "divides by" if roles.divisor else "counts up to" if roles.loop else "compares with"
+            what = "divides by" if part.divisor else "counts up to" if part.loop else "compares with"
             yield Finding(
                 "extent-mismatch",
                 f"argument {argument.index} '{argument.name}', which the kernel {what}, is {item.value:,}: no extent, "

@@ -23,10 +23,11 @@ from teenycli.footprint.walk import Budget, Guide, SpentError, Walk
 from teenycli.launch.plan import Address, Launch, Plan, TensorMap, encode_argument
 from teenycli.ptx import code_of
 from teenycli.ptx.code import Code, Mem, Op, Reg
+from teenycli.ptx.flow import Flow
+from teenycli.ptx.graph import HELD, PART, numbers
 from teenycli.ptx.layout import Slot, layout_size
 from teenycli.ptx.model import Function, Module
 from teenycli.ptx.search import reached, shared_static
-from teenycli.ptx.usage import Flow
 
 #: Lanes that are walked at once.
 _LANES = 1 << 15
@@ -107,10 +108,15 @@ class _Surveyor:
         """The parameters (bits) that the addresses of an instruction are made of."""
         if self._flow is None:
             self._flow = Flow(self.codes[self.entry.name])
+        graph, nodes = self._flow.graph, self._flow.frames[0].nodes
         bits = 0
         for mem in (operand for operand in op.operands if isinstance(operand, Mem)):
             if isinstance(mem.base, Reg):
-                bits |= self._flow.values[mem.base.register] | self._flow.derived[mem.base.register]
+                held = numbers(graph.state[nodes[mem.base.register]], HELD | PART)
+                params = [graph.tokens[number].param for number in held]
+                if -1 in params:
+                    return 0  # an address that comes out of memory
+                bits |= sum(1 << param for param in set(params))
         return bits
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from teenycli.footprint.graph import Graph
 from teenycli.footprint.steps import step_of
 from teenycli.ptx.code import Code, Mem, Op, Operand, Pair, Reg, Register, Symbol, Vec
+from teenycli.ptx.flow import registers_in
 from teenycli.ptx.isa import Role
 from teenycli.ptx.model import Space, Variable
-from teenycli.ptx.usage import registers_in
 
 _OWN = frozenset({Space.LOCAL, Space.PARAM})
 _JUMPS = frozenset({"bra", "brx", "ret", "exit", "trap", "call"})

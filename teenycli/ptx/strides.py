@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from math import inf
 
 from teenycli.ptx.code import Code, Mem, Op, Operand, Reg, Register
+from teenycli.ptx.flow import Flow, registers_in
+from teenycli.ptx.graph import FOREIGN, HELD, numbers
 from teenycli.ptx.model import Int, type_width
-from teenycli.ptx.usage import Flow, registers_in
 
 #: Opcodes of which the result is the sum of operands, or one of them; ``or`` adds what has no bit in common.
 _SUMS = frozenset({"add", "sub", "mov", "cvta", "cvt", "selp", "or"})
@@ -44,11 +45,12 @@ class Reached:
 
 def reached(code: Code) -> dict[Unit, Reached]:
     """Of every unit that is part of an address, the accesses that it is part of, all in one."""
-    flow = Flow(code, parts=True)
+    flow = Flow(code)
+    held = _held(flow)
     edges = list(_linear(code))
-    parts = _poured(dict(flow.values), edges)
-    strides = _poured(_factors(code, flow), edges)
-    reaches = _reaches(code, flow)
+    parts = _poured(dict(held), edges)
+    strides = _poured(_factors(code, held), edges)
+    reaches = _reaches(code, held)
     found: dict[Unit, Reached] = {}
     for op in code.ops:
         for mem in (operand for operand in op.operands if isinstance(operand, Mem)):
@@ -63,17 +65,30 @@ def reached(code: Code) -> dict[Unit, Reached]:
     return found
 
 
+def _held(flow: Flow) -> dict[Register, int]:
+    """Which values of parameters a register of the entry itself may hold: the numbers of their tokens, a bit each."""
+    graph = flow.graph
+    own = {number for number, token in enumerate(graph.tokens) if token != FOREIGN}
+    found: dict[Register, int] = {}
+    for register, node in flow.frames[0].nodes.items():
+        bits = sum(1 << number for number in numbers(graph.state[node], HELD) if number in own)
+        if bits:
+            found[register] = bits
+    return found
+
+
 def _units(flow: Flow, bits: int) -> Iterator[Unit]:
     while bits:
         lowest = bits & -bits
-        yield flow.sources[lowest.bit_length() - 1]
+        token = flow.graph.tokens[lowest.bit_length() - 1]
+        yield token.param, token.offset
         bits ^= lowest
 
 
-def _factors(code: Code, flow: Flow) -> dict[Register, int]:
+def _factors(code: Code, held: dict[Register, int]) -> dict[Register, int]:
     """The products of something that is no constant, by the parameter that is the other factor. Of two parameters
     nothing tells which is the index."""
-    scaled = _poured(dict(flow.values), list(_scalings(code)))
+    scaled = _poured(dict(held), list(_scalings(code)))
     found: dict[Register, int] = defaultdict(int)
     for op in code.ops:
         factors = [each.register for each in op.operands[1:3] if isinstance(each, Reg)]
@@ -139,7 +154,7 @@ def _poured(bits: dict[Register, int], edges: list[tuple[Register, Register]]) -
 # --- reach -----------------------------------------------------------------------------------------------------------
 
 
-def _reaches(code: Code, flow: Flow) -> dict[Register, float]:
+def _reaches(code: Code, held: dict[Register, int]) -> dict[Register, float]:
     """How far from where it began each register of 64 bits can be: what a pointer parameter is counts as zero."""
     known: dict[Register, float] = {}
     growing: set[Register] = set()
@@ -149,7 +164,7 @@ def _reaches(code: Code, flow: Flow) -> dict[Register, float]:
             for target in registers_in(op.operands[0]) if op.operands and op.call is None else ():
                 if (type_width(target.type) or 0) != 64:
                     continue
-                reach = _reach(op, known) if op.opcode != "ld" else 0 if flow.values.get(target) else inf
+                reach = _reach(op, known) if op.opcode != "ld" else 0 if held.get(target) else inf
                 if reach > known.get(target, -1):
                     known[target] = inf if turn and target in known else reach
                     growing.add(target)
