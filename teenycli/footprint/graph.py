@@ -40,9 +40,8 @@ class Graph:
         starts = sorted(leaders)[:-1] if code.ops else []
         self.end = len(starts)
         self._at = {start: k for k, start in enumerate(starts)} | {len(code.ops): self.end}
-        self.blocks = [
-            self._block(start, stop) for start, stop in zip(starts, [*starts[1:], len(code.ops)], strict=True)
-        ]
+        stops = [*starts[1:], len(code.ops)][: self.end]
+        self.blocks = [self._block(start, stop) for start, stop in zip(starts, stops, strict=True)]
 
     def block_at(self, label: Label) -> int:
         """The block that begins at ``label``."""

@@ -12,17 +12,13 @@ import pytest
 
 from teenycli.manifest import load_manifest
 from teenycli.manifest.gaps import OPEN
-from tests.commands.teeny import ROOT, Teeny, manifest
+from tests.commands.teeny import MADE_UP, ROOT, Teeny, manifest
 
 pytestmark = pytest.mark.unit
 
 CORPUS = ROOT / "tests" / "corpus"
 FILES = sorted(path.relative_to(ROOT).as_posix() for top in (ROOT / "ptx", CORPUS) for path in top.rglob("*.ptx"))
 NO_ENTRY = {"tests/corpus/handmade/arrays.ptx", "tests/corpus/numba/distance.ptx"}
-
-#: What check finds where sizes, strides and grids are made up: with these no kernel stays in its buffers.
-MADE_UP = "access,shared-outside,output-overlap,output-not-covered"
-
 
 def filled(value: Any, key: str = "") -> Any:
     """An op with its gaps filled as a user in a hurry would: one dim N, few CTAs, small blocks, no reference."""
