@@ -86,6 +86,10 @@ class Standin:
         self.fail()
         self.library.standin_heal()
 
+    def is_sound(self) -> bool:
+        """Whether no sticky error stands, and no kernel runs without end."""
+        return bool(self.library.standin_is_sound())
+
     def away(self, is_away: bool) -> None:
         """Whether the driver says that there is no GPU."""
         self.library.standin_away(int(is_away))

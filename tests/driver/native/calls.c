@@ -199,6 +199,10 @@ EXPORT void standin_heal(void) {
     hung = false;
 }
 
+EXPORT int standin_is_sound(void) {
+    return !stuck && !hung;
+}
+
 void standin_hang(void) {
     hung = true;
 }
