@@ -261,6 +261,23 @@ class Engine:
         )  # fmt: skip
 
 
+class Recorder(Engine):
+    """An engine that runs nothing: ``launches`` has the name, the geometry and the parameters' bytes of each."""
+
+    def __init__(self, standin: Standin) -> None:
+        super().__init__(standin)
+        self.launches: list[tuple[str, Geometry, bytes]] = []
+
+    def _prepare(self, code: int, name: bytes) -> None:
+        pass
+
+    def _launch(self, code: int, name: bytes, geometry: Any, params: int | None, size: int) -> int:
+        assert code in self.loaded
+        copied = Geometry.from_buffer_copy(geometry[0])
+        self.launches.append((name.decode(), copied, ctypes.string_at(params, size) if params else b""))
+        return 0
+
+
 def bank(entry: Function, sm: int) -> list[tuple[int, int]]:
     """Offset and size of each parameter of ``entry`` within the constant bank of a GPU (docs/layout.md)."""
     base = at = param_base(sm) or 0
