@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -111,7 +112,9 @@ class Driver:
     def __init__(self, index: int, packages: Packages) -> None:
         self._cu = packages.bindings
         self._error = packages.error
-        with self._naming("cuda.core.Device"):
+        # cuda.core warns of a driver older than the bindings; what that driver lacks is told where it is needed.
+        with self._naming("cuda.core.Device"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
             self._device = packages.core.Device(index)
             self._device.set_current()
         # A hold of our own on the primary context: cuda.core lets go of its own when the process ends, and the last to
