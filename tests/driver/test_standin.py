@@ -172,7 +172,8 @@ def test_a_fault_is_pinned_to_its_launch_and_nothing_follows(
 def driver(device: CudaDevice) -> ModuleType:
     """``cuda.bindings.driver``, with a context."""
     assert device.name == "cuda:0"
-    return pytest.importorskip("cuda.bindings.driver")
+    found: ModuleType = pytest.importorskip("cuda.bindings.driver")
+    return found
 
 
 def test_memory_is_where_it_was_given_and_nowhere_else(driver: ModuleType) -> None:
