@@ -6,6 +6,7 @@ May import the rooms below; numpy is here through ``session``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from teenycli.arch import parse_target
@@ -115,7 +116,8 @@ class ChainSession(Session):
         try:
             outcome = run_case(judged, device, how, given=given, lease=lease)
         except TeenyError:
-            self.residents.close()
+            with suppress(TeenyError):  # what went wrong first is what is told
+                self.residents.close()
             raise
         self.residents.after(step, lease)
         self._tell(outcome)

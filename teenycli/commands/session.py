@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -341,5 +341,8 @@ def _leave(code: Exit) -> None:
 def _closing(device: Device) -> Iterator[None]:
     try:
         yield
-    finally:
-        device.close()
+    except BaseException:
+        with suppress(TeenyError):  # what went wrong first is what is told
+            device.close()
+        raise
+    device.close()

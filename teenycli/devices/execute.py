@@ -1,12 +1,12 @@
 """A plan on a device: buffers up, launches in order, buffers down. The same for every device.
 
-May import ``arch``, ``errors``, ``exits``, ``launch.plan``, ``ptx.model``, ``devices.base``, and numpy.
+May import ``arch``, ``errors``, ``exits``, ``launch.plan``, ``ptx.model``, ``devices.base``, ``devices.releases``, and
+numpy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from teenycli.arch import Limits
 from teenycli.devices.base import Device, DeviceBuffer, Kernel
+from teenycli.devices.releases import Releases
 from teenycli.errors import Finding, TeenyError
 from teenycli.exits import Exit
 from teenycli.launch.plan import Buffer, Launch, Plan
@@ -81,7 +82,7 @@ def execute(
     lease = Lease() if lease is None else lease
     contents = {b.name: _bytes_of(b, arrays) for b in plan.buffers if b.name not in lease.taken}
     kernels = load_kernels(plan, module, device) if kernels is None else kernels
-    with ExitStack() as held:
+    with Releases() as held:
         buffers: dict[str, DeviceBuffer] = dict(lease.taken)
         for buffer in plan.buffers:
             if buffer.name not in lease.taken:
@@ -89,7 +90,7 @@ def execute(
                 label = f"{plan.op}.{buffer.name}" if buffer.name in lease.keep else buffer.name
                 uploaded = device.upload(label, contents.pop(buffer.name), buffer.align)
                 buffers[buffer.name] = uploaded
-                held.callback(_let_go, device, lease, buffer.name, uploaded)
+                held.later(_let_go, device, lease, buffer.name, uploaded)
         times = tuple(
             _launched(plan, launch, kernels[launch.entry], device, buffers, timeout) for launch in plan.launches
         )

@@ -1,6 +1,7 @@
 """Outputs of a pipeline on the device: each stays there until its last reader is done.
 
-May import ``launch.pipeline``, ``launch.plan``, ``devices.base`` and ``devices.execute``.
+May import ``launch.pipeline``, ``launch.plan``, ``devices.base``, ``devices.execute`` and
+``devices.releases``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 
 from teenycli.devices.base import Device, DeviceBuffer
 from teenycli.devices.execute import Lease
+from teenycli.devices.releases import Releases
 from teenycli.launch.pipeline import Pipeline, Wire, output_of
 from teenycli.launch.plan import Plan
 
@@ -58,5 +60,6 @@ class Residents:
         return all(each.step < wire.step for each in others)
 
     def _free(self, buffers: Sequence[DeviceBuffer]) -> None:
-        for buffer in {id(buffer): buffer for buffer in buffers}.values():
-            self.device.free(buffer)
+        with Releases() as held:
+            for buffer in {id(buffer): buffer for buffer in buffers}.values():
+                held.later(self.device.free, buffer)

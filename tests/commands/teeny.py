@@ -16,6 +16,8 @@ ROOT = Path(__file__).parent.parent.parent
 #: What check finds of memory, ids for --ignore: where sizes, strides and grids are made up, no kernel stays in its
 #: buffers.
 MADE_UP = "access,shared-outside,output-overlap,output-not-covered,input-hardly-read,idle-blocks"
+#: The device that the test is run on, one after the other of those that its mark ``devices`` names.
+DEVICE = ("--device", "@device")
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,15 @@ class Done:
 
 
 class Teeny:
-    """``teeny(*args)`` runs a command in the test's folder and gives what it did."""
+    """``teeny(*args)`` runs a command in the test's folder and gives what it did; ``@device`` in it is ``device``."""
 
-    def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, capfd: pytest.CaptureFixture[str], device: str = "cpu") -> None:
         self.capfd = capfd
+        self.device = device
 
     def __call__(self, *args: str | Path) -> Done:
         self.capfd.readouterr()
-        code = run([str(arg) for arg in args])
+        code = run([self.device if arg == DEVICE[1] else str(arg) for arg in args])
         out, err = self.capfd.readouterr()
         assert "Traceback" not in err
         return Done(int(code), out, err)

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from tests.commands.ops import Op, cat, from_output, square, twice
-from tests.commands.teeny import Teeny, manifest
+from tests.commands.teeny import DEVICE, Teeny, manifest
 
-pytestmark = pytest.mark.device
-CPU = ("--device", "cpu")
+pytestmark = [pytest.mark.device, pytest.mark.devices("cpu", "cuda")]
 
 
 def changed(op: Op, **keys: Any) -> Op:
@@ -22,7 +21,7 @@ def changed(op: Op, **keys: Any) -> Op:
 
 
 def run(teeny: Teeny, folder: Path, op: Op, *extra: str) -> Any:
-    return teeny("run", "it", "-m", manifest(folder, it=op), "--backward", "--json", *CPU, *extra)
+    return teeny("run", "it", "-m", manifest(folder, it=op), "--backward", "--json", *DEVICE, *extra)
 
 
 def findings(teeny: Teeny, folder: Path, op: Op) -> dict[str, list[str]]:
@@ -45,7 +44,7 @@ def test_gradients_are_those_of_the_reference(teeny: Teeny, tmp_path: Path, dtyp
 
 
 def test_the_tables_of_both_are_shown(teeny: Teeny, tmp_path: Path) -> None:
-    out = teeny("run", "it", "-m", manifest(tmp_path, it=square()), "--backward", *CPU).out
+    out = teeny("run", "it", "-m", manifest(tmp_path, it=square()), "--backward", *DEVICE).out
     assert out.index("square_f32  in") < out.index("it.backward  M=3, N=5") < out.index("square_f32_backward  in")
     assert "grad_inputs[0]" in out
 
@@ -116,7 +115,7 @@ def test_a_grid_that_is_missing_or_zero(teeny: Teeny, tmp_path: Path, grid: obje
     assert (done.code, done.json["error"]["id"]) == (1, "backward-grid")
     where = "op.it.backward" if grid is None else "op.it.backward.grid"
     assert done.json["error"]["where"].endswith(where)
-    assert teeny("run", "it", "-m", tmp_path / "ops.toml", *CPU).code == 0  # the forward alone
+    assert teeny("run", "it", "-m", tmp_path / "ops.toml", *DEVICE).code == 0  # the forward alone
 
 
 @pytest.mark.parametrize(
@@ -171,12 +170,12 @@ def test_an_op_of_two_outputs_has_none(teeny: Teeny, tmp_path: Path) -> None:
 
 def test_expectations_and_inputs_of_gradients(teeny: Teeny, tmp_path: Path) -> None:
     path = manifest(tmp_path, it=from_output())
-    run = ("run", "it", "-m", path, "--backward", *CPU)
+    run = ("run", "it", "-m", path, "--backward", *DEVICE)
     assert teeny(*run, "--save", "grad_x=g.npy", "--save", "y=y.npy").code == 0
     assert teeny(*run, "--expect", "grad_x=@g.npy", "--expect", "y=@y.npy").code == 0
     assert teeny(*run, "--seed", "1", "--expect", "grad_x=@g.npy").code == 1
     assert teeny(*run, "--expect", "grad_z=@g.npy").code == 2
-    assert teeny("run", "it", "-m", path, "--input", "grad_output=1", *CPU).code == 2
+    assert teeny("run", "it", "-m", path, "--input", "grad_output=1", *DEVICE).code == 2
 
 
 def test_an_output_in_place_has_overwritten_its_input(teeny: Teeny, tmp_path: Path) -> None:

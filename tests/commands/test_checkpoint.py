@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.commands.ops import square
-from tests.commands.teeny import Done, Teeny, manifest
+from tests.commands.teeny import DEVICE, Done, Teeny, manifest
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.devices("cpu", "cuda")]
 
 safetensors = pytest.importorskip("safetensors.numpy")
 W, B = np.arange(5.0, dtype=np.float64), np.full(5, 0.5, np.float16)
@@ -30,7 +30,7 @@ def save(folder: Path, **arrays: Any) -> None:
 
 
 def run(teeny: Teeny, *extra: str) -> Done:
-    return teeny(*RUN, "--device", "cpu", *extra)
+    return teeny(*RUN, *DEVICE, *extra)
 
 
 def test_params_are_the_nodes_arrays_in_their_own_dtype(teeny: Teeny, tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.commands.teeny import ROOT, Teeny
+from tests.commands.teeny import DEVICE, ROOT, Teeny
 
-pytestmark = pytest.mark.device
+# For the CPU device alone is what names what only it knows: a fault's place, buffers by name, its cache.
+pytestmark = [pytest.mark.device, pytest.mark.devices("cpu", "cuda")]
 
 OPS = ROOT / "ops.toml"
 TABLES: dict[str, dict[str, Any]] = tomllib.loads(OPS.read_text("utf-8"))["op"]
@@ -38,12 +39,13 @@ def matches(teeny: Teeny, name: str, *options: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ON_THE_CPU)
 def test_every_case_matches_its_reference(teeny: Teeny, name: str) -> None:
     assert TABLES[name]["reference"]
-    matches(teeny, name, "--device", "cpu")
+    matches(teeny, name, *DEVICE)
 
 
+@pytest.mark.devices("cpu")
 @pytest.mark.parametrize("name", FOR_A_GPU)
 def test_what_is_marked_as_for_a_gpu_says_so(teeny: Teeny, name: str) -> None:
-    done = teeny("run", name, "-m", OPS, "--device", "cpu")
+    done = teeny("run", name, "-m", OPS, *DEVICE)
     assert done.code == 4
     assert f"cannot run '{FOR_A_GPU[name]}'" in done.err
     assert "--device cuda" in done.err
@@ -52,19 +54,19 @@ def test_what_is_marked_as_for_a_gpu_says_so(teeny: Teeny, name: str) -> None:
 @pytest.mark.parametrize("name", WITH_GRADIENTS)
 def test_every_gradient_matches_its_reference(teeny: Teeny, name: str) -> None:
     assert TABLES[name]["backward"]["reference"]
-    document = matches(teeny, name, "--backward", "--device", "cpu")
+    document = matches(teeny, name, "--backward", *DEVICE)
     names = {one["name"] for one in document["compare"]}
     assert sum("grad" in each for each in names) == len(TABLES[name]["inputs"]) + len(TABLES[name].get("params", ()))
 
 
 @pytest.mark.parametrize("name", WITH_GRADIENTS)
 def test_every_gradient_agrees_with_central_differences(teeny: Teeny, name: str) -> None:
-    done = teeny("run", name, "-m", OPS, "--gradcheck", "--device", "cpu")
+    done = teeny("run", name, "-m", OPS, "--gradcheck", *DEVICE)
     assert done.code == 0, done.out + done.err
 
 
 def test_a_launch_an_input_forward_and_backward(teeny: Teeny) -> None:
-    document = matches(teeny, "channel_cat_cuda", "--device", "cpu")
+    document = matches(teeny, "channel_cat_cuda", *DEVICE)
     assert [launch["index"] for launch in document["launches"]] == [0, 1, 2] * 3
-    document = matches(teeny, "channel_cat_cuda", "--backward", "--device", "cpu")
+    document = matches(teeny, "channel_cat_cuda", "--backward", *DEVICE)
     assert len(document["launches"]) == 18

@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.commands.teeny import Teeny, manifest, samples
+from tests.commands.teeny import DEVICE, Teeny, manifest, samples
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.devices("cpu", "cuda")]
 
 SAMPLES = samples()
-CPU = ("--device", "cpu")
 
 
 def found(teeny: Teeny, folder: Path, command: str, op: dict[str, Any], *options: str | Path) -> tuple[int, set[str]]:
     """The exit code of a command on an op at its own dims, and the ids of what it says."""
     path = manifest(folder, it={key: value for key, value in op.items() if key not in ("reference", "cases")})
-    done = teeny(command, "it", "-m", path, "--json", *options, *(CPU if command == "run" else ()))
+    done = teeny(command, "it", "-m", path, "--json", *options, *(DEVICE if command == "run" else ()))
     document = done.json
     rows = [*document["ops"], document] if command == "check" else [document]
     findings = [each for row in rows for each in row.get("findings", ())]
@@ -72,7 +71,7 @@ def test_a_backward_grid_that_is_missing_or_zero(teeny: Teeny, tmp_path: Path, n
 def test_a_gradient_that_no_launch_makes(teeny: Teeny, tmp_path: Path) -> None:
     op = samples(backward=True)["linear_cuda"]
     op = {**op, "backward": {**op["backward"], "launches": 1}}
-    done = teeny("run", "it", "-m", manifest(tmp_path, it=op), "--backward", "--json", *CPU)
+    done = teeny("run", "it", "-m", manifest(tmp_path, it=op), "--backward", "--json", *DEVICE)
     assert (done.code, done.json["error"]["id"]) == (2, "reference-count")
 
 

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 from tests.commands.ops import Op, cat, from_output, square
-from tests.commands.teeny import Done, Teeny, manifest
+from tests.commands.teeny import DEVICE, Done, Teeny, manifest
 
-pytestmark = pytest.mark.device
-CPU = ("--device", "cpu")
+pytestmark = [pytest.mark.device, pytest.mark.devices("cpu", "cuda")]
 SMALL: dict[str, Any] = {"gradcheck": {"M": 2, "N": 3}}
 
 
 def gradcheck(teeny: Teeny, folder: Path, op: Op, *extra: str) -> Done:
-    return teeny("run", "it", "-m", manifest(folder, it=op), "--gradcheck", *CPU, *extra)
+    return teeny("run", "it", "-m", manifest(folder, it=op), "--gradcheck", *DEVICE, *extra)
 
 
 @pytest.mark.parametrize(("dtype", "atol"), [("f32", 1e-3), ("f64", 1e-8)])

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from tests.commands.ops import cat, twice
-from tests.commands.teeny import Teeny, manifest
+from tests.commands.teeny import DEVICE, Teeny, manifest
 
-pytestmark = pytest.mark.device
-CPU = ("--device", "cpu")
+# For the CPU device alone is what names what only it knows: a fault's place, buffers by name, its cache.
+pytestmark = [pytest.mark.device, pytest.mark.devices("cpu", "cuda")]
 
 
 def test_a_launch_for_each_input(teeny: Teeny, tmp_path: Path) -> None:
-    done = teeny("run", "cat", "-m", manifest(tmp_path, cat=cat()), "--case", "all", "--json", *CPU)
+    done = teeny("run", "cat", "-m", manifest(tmp_path, cat=cat()), "--case", "all", "--json", *DEVICE)
     assert done.code == 0, done.err
     assert all(one["ok"] and not one["zeros_pass"] for one in done.json["compare"])
     launches = [launch for launch in done.json["launches"] if launch["case"]["B"] == 2]
@@ -26,7 +26,7 @@ def test_a_launch_for_each_input(teeny: Teeny, tmp_path: Path) -> None:
 
 
 def test_the_table_shows_what_differs_from_launch_to_launch(teeny: Teeny, tmp_path: Path) -> None:
-    out = teeny("run", "cat", "-m", manifest(tmp_path, cat=cat()), *CPU).out
+    out = teeny("run", "cat", "-m", manifest(tmp_path, cat=cat()), *DEVICE).out
     assert "launches  3, one after another; this is the first" in out
     rows = [line.split() for line in out[out.index("  launch ") :].splitlines()[:4]]
     assert rows[0][:3] == ["launch", "grid", "inputs[i]"]
@@ -55,21 +55,22 @@ def test_a_finding_about_every_launch_is_said_once(teeny: Teeny, tmp_path: Path)
 
 def test_launches_that_leave_some_of_the_output_out(teeny: Teeny, tmp_path: Path) -> None:
     path = manifest(tmp_path, cat=cat(launches=2))
-    done = teeny("run", "cat", "-m", path, "--json", *CPU)
+    done = teeny("run", "cat", "-m", path, "--json", *DEVICE)
     assert done.code == 1
     assert done.json["compare"][0]["unwritten"] == 70
     assert [f["id"] for f in done.json["findings"]] == ["output-not-covered"]
     without = {key: value for key, value in cat(launches=2).items() if key != "reference"}
-    done = teeny("run", "cat", "-m", manifest(tmp_path, cat=without), *CPU)
+    done = teeny("run", "cat", "-m", manifest(tmp_path, cat=without), *DEVICE)
     assert (done.code, "output-not-covered" in done.err) == (1, True)
     assert "70 of 126 elements of 'y'" in done.err
     ignored = {**without, "ignore": {"output-not-covered": "the rest is for another op"}}
-    assert teeny("run", "cat", "-m", manifest(tmp_path, cat=ignored), *CPU).code == 0
+    assert teeny("run", "cat", "-m", manifest(tmp_path, cat=ignored), *DEVICE).code == 0
 
 
+@pytest.mark.devices("cpu")
 def test_a_fault_says_in_which_launch(teeny: Teeny, tmp_path: Path) -> None:
     args = [*cat()["args"][:-1], "i32 inputs[i].size + (1 if i == 1 else 0)"]
-    done = teeny("run", "cat", "-m", manifest(tmp_path, cat=cat(args=args)), *CPU)
+    done = teeny("run", "cat", "-m", manifest(tmp_path, cat=cat(args=args)), *DEVICE)
     assert (done.code, "out-of-bounds" in done.err) == (1, True)
     assert "launch 1 of 3: " in done.err
 
@@ -77,7 +78,7 @@ def test_a_fault_says_in_which_launch(teeny: Teeny, tmp_path: Path) -> None:
 class TestRows:
     def test_what_comes_back_is_tight(self, teeny: Teeny, tmp_path: Path) -> None:
         path = manifest(tmp_path, twice=twice())
-        done = teeny("run", "twice", "-m", path, "--save", "y=y.npy", "--input", "x=arange", "--json", *CPU)
+        done = teeny("run", "twice", "-m", path, "--save", "y=y.npy", "--input", "x=arange", "--json", *DEVICE)
         assert done.code == 0, done.err
         assert (done.json["compare"][0]["ok"], done.json["compare"][0]["count"]) == (True, 15)
         assert done.json["launches"][0]["args"][3]["value"] == 8
@@ -85,13 +86,13 @@ class TestRows:
         assert done.json["launches"][0]["bytes_written"] == 3 * 8 * 4
 
     def test_the_table_says_how_rows_lie(self, teeny: Teeny, tmp_path: Path) -> None:
-        out = teeny("run", "twice", "-m", manifest(tmp_path, twice=twice()), *CPU).out
+        out = teeny("run", "twice", "-m", manifest(tmp_path, twice=twice()), *DEVICE).out
         assert "f32[3, 5] in rows of 5, 8 apart, 96 bytes, written" in out
 
     def test_a_buffer_of_tight_rows_is_overrun(self, teeny: Teeny, tmp_path: Path) -> None:
         op = twice(row_stride=5)
         op["args"][3] = "i32 8"
-        done = teeny("run", "twice", "-m", manifest(tmp_path, twice=op), *CPU)
+        done = teeny("run", "twice", "-m", manifest(tmp_path, twice=op), *DEVICE)
         assert (done.code, "out-of-bounds" in done.err) == (1, True)
 
     @pytest.mark.parametrize("extra", [(), ("--no-check",)])
@@ -100,5 +101,5 @@ class TestRows:
         (finding,) = teeny("check", "--json", "-m", path).json["ops"][0]["findings"]
         assert (finding["id"], finding["severity"]) == ("row-stride", "error")
         assert finding["where"].endswith("op.twice.output.row_stride")
-        done = teeny("run", "twice", "-m", path, *CPU, *extra)
+        done = teeny("run", "twice", "-m", path, *DEVICE, *extra)
         assert (done.code, "row-stride" in done.err) == (1, True)

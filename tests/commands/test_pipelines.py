@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests.commands.ops import twice
-from tests.commands.teeny import ROOT, Done, Teeny, manifest, samples
+from tests.commands.teeny import DEVICE, ROOT, Done, Teeny, manifest, samples
 
-pytestmark = pytest.mark.device
-CPU = ("--device", "cpu")
+# For the CPU device alone is what names what only it knows: a fault's place, buffers by name, its cache.
+pytestmark = [pytest.mark.device, pytest.mark.devices("cpu", "cuda")]
 SAMPLES = samples()
 Ops = dict[str, dict[str, Any]]
 
@@ -71,11 +71,12 @@ def ids(done: Done) -> list[str]:
 
 
 class TestByName:
+    @pytest.mark.devices("cpu")
     def test_each_output_is_the_next_ones_input(self, teeny: Teeny, tmp_path: Path, memory: Memory) -> None:
         path, out = write(tmp_path), tmp_path / "y.npy"
         inputs = ("--input", "x=arange", "--input", "add.y=ones", "--input", "src=2")
         args = (*inputs, "--save", f"sum={out}", "--dim", "N=9")
-        done = teeny("run", "gelu", "add", "accumulate", "-m", path, *args, "--json", *CPU)
+        done = teeny("run", "gelu", "add", "accumulate", "-m", path, *args, "--json", *DEVICE)
         assert done.code == 0, done.err
         np.testing.assert_allclose(np.load(out), gelu(np.arange(9.0)) + 3, rtol=1e-5)
         assert [one["op"] for one in done.json["ops"]] == ["gelu", "add", "accumulate"]
@@ -87,13 +88,13 @@ class TestByName:
         assert sorted(memory.uploaded) == sorted(["x", "gelu.out", "y", "add.out", "src"])
 
     def test_what_is_read_no_more_is_freed(self, teeny: Teeny, tmp_path: Path, memory: Memory) -> None:
-        done = teeny("run", *["gelu"] * 6, "-m", write(tmp_path), "--dim", "N=50", "--json", *CPU)
+        done = teeny("run", *["gelu"] * 6, "-m", write(tmp_path), "--dim", "N=50", "--json", *DEVICE)
         assert done.code == 0, done.err
         assert [one["op"] for one in done.json["ops"]][:3] == ["gelu", "gelu#2", "gelu#3"]
         assert (len(memory.uploaded), memory.most) == (7, 2)
 
     def test_dims_are_read_off_what_an_op_is_given(self, teeny: Teeny, tmp_path: Path) -> None:
-        done = teeny("run", "linear", "softmax", "linear", "-m", write(tmp_path), "--dim", "M=7", "--json", *CPU)
+        done = teeny("run", "linear", "softmax", "linear", "-m", write(tmp_path), "--dim", "M=7", "--json", *DEVICE)
         assert done.code == 0, done.err
         cases = [one["case"] for one in done.json["ops"]]
         assert cases == [{"M": 7, "N": 21, "K": 50}, {"ROWS": 7, "COLS": 21}, {"M": 7, "N": 21, "K": 21}]
@@ -101,13 +102,13 @@ class TestByName:
         assert [launch["args"][3]["value"] for launch in done.json["launches"]][1] == 24
 
     def test_a_dim_of_one_op(self, teeny: Teeny, tmp_path: Path) -> None:
-        args = ("--dim", "N=8", "--dim", "linear#2.N=5", "--json", *CPU)
+        args = ("--dim", "N=8", "--dim", "linear#2.N=5", "--json", *DEVICE)
         done = teeny("run", "linear", "linear", "-m", write(tmp_path), *args)
         assert done.code == 0, done.err
         assert [(one["case"]["N"], one["case"]["K"]) for one in done.json["ops"]] == [(8, 50), (5, 8)]
 
     def test_the_table_has_every_launch_and_the_last_output(self, teeny: Teeny, tmp_path: Path) -> None:
-        args = ("run", "gelu", "add", "-m", write(tmp_path), *CPU)
+        args = ("run", "gelu", "add", "-m", write(tmp_path), *DEVICE)
         out = teeny(*args).out
         rows = [line.split()[:3] for line in out[out.index("launches in order") :].splitlines()[2:4]]
         assert rows == [["0", "gelu", "gelu"], ["1", "add", "vector_add"]]
@@ -116,16 +117,16 @@ class TestByName:
 
     def test_an_op_in_the_middle_that_is_wrong_is_shown(self, teeny: Teeny, tmp_path: Path) -> None:
         path = write(tmp_path, add={**OPS["add"], "reference": "x - y"})
-        done = teeny("run", "gelu", "add", "gelu", "-m", path, *CPU)
+        done = teeny("run", "gelu", "add", "gelu", "-m", path, *DEVICE)
         assert done.code == 1
         assert "MISMATCH" in done.out
-        ops = teeny("run", "gelu", "add", "gelu", "-m", path, "--json", *CPU).json["ops"]
+        ops = teeny("run", "gelu", "add", "gelu", "-m", path, "--json", *DEVICE).json["ops"]
         # The third is held against what it was given, and is right.
         assert [one["ok"] for one in ops] == [True, False, True]
 
     def test_outputs_of_any_op_are_saved_and_expected(self, teeny: Teeny, tmp_path: Path) -> None:
         path, first, last = write(tmp_path), tmp_path / "first.npy", tmp_path / "last.npy"
-        args = ("run", "gelu", "gelu", "-m", path, *CPU)
+        args = ("run", "gelu", "gelu", "-m", path, *DEVICE)
         assert teeny(*args, "--save", f"gelu.out={first}", "--save", f"out={last}").code == 0
         np.testing.assert_allclose(np.load(last), gelu(np.load(first).astype(float)), atol=1e-5)
         assert teeny(*args, "--expect", f"gelu.out=@{first}", "--expect", f"gelu#2.out=@{last}").code == 0
@@ -133,9 +134,10 @@ class TestByName:
         done = teeny(*args, "--save", "gelu.owt=x.npy")
         assert (done.code, "did you mean 'gelu.out'?" in done.err) == (2, True)
 
+    @pytest.mark.devices("cpu")
     def test_a_fault_in_the_middle(self, teeny: Teeny, tmp_path: Path, memory: Memory) -> None:
         path = write(tmp_path, add={**OPS["add"], "args": [*OPS["add"]["args"][:-1], "i32 N + 7"]})
-        done = teeny("run", "gelu", "add", "gelu", "-m", path, "--json", *CPU)
+        done = teeny("run", "gelu", "add", "gelu", "-m", path, "--json", *DEVICE)
         assert (done.code, done.json["error"]["id"]) == (1, "out-of-bounds")
         assert [one["op"] for one in done.json["ops"]] == ["gelu", "add"]
         assert memory.uploaded.count("gelu.out") == 1
@@ -146,23 +148,25 @@ class TestByName:
         assert (done.code, f"{options[0]} goes with one op" in done.err) == (2, True)
 
     def test_what_is_wired_cannot_be_filled(self, teeny: Teeny, tmp_path: Path) -> None:
-        done = teeny("run", "gelu", "gelu", "-m", write(tmp_path), "--input", "gelu#2.x=ones", *CPU)
+        done = teeny("run", "gelu", "gelu", "-m", write(tmp_path), "--input", "gelu#2.x=ones", *DEVICE)
         assert (done.code, "'x' of 'gelu#2' is filled by 'gelu.out'" in done.err) == (2, True)
 
 
 class TestPipelines:
+    @pytest.mark.devices("cpu")
     def test_an_earlier_output_is_read_again(self, teeny: Teeny, tmp_path: Path, memory: Memory) -> None:
         path = write(tmp_path, """ops = ["gelu", "add", "add"]
 wire = { "add#2.y" = "gelu.out" }
 dims = { N = 6 }""")  # fmt: skip
         out = tmp_path / "y.npy"
-        args = ("--input", "gelu.x=arange", "--input", "add.y=zeros", "--save", f"out={out}", "--json", *CPU)
+        args = ("--input", "gelu.x=arange", "--input", "add.y=zeros", "--save", f"out={out}", "--json", *DEVICE)
         done = teeny("run", "head", "-m", path, *args)
         assert done.code == 0, done.err
         np.testing.assert_allclose(np.load(out), 2 * gelu(np.arange(6.0)), rtol=1e-5)
         assert done.json["ops"][2]["wired"] == {"y": "gelu.out", "x": "add.out"}
         assert memory.uploaded == ["x", "gelu.out", "y", "add.out", "out"]
 
+    @pytest.mark.devices("cpu")
     def test_an_output_written_in_place_is_copied_where_others_read_it(
         self, teeny: Teeny, tmp_path: Path, memory: Memory
     ) -> None:
@@ -170,7 +174,7 @@ dims = { N = 6 }""")  # fmt: skip
 wire = { "add.y" = "gelu.out", "add.x" = "accumulate.sum" }
 dims = { N = 6 }""")  # fmt: skip
         out = tmp_path / "y.npy"
-        args = ("--input", "gelu.x=arange", "--input", "src=10", "--save", f"out={out}", "--json", *CPU)
+        args = ("--input", "gelu.x=arange", "--input", "src=10", "--save", f"out={out}", "--json", *DEVICE)
         done = teeny("run", "head", "-m", path, *args)
         assert done.code == 0, done.err
         np.testing.assert_allclose(np.load(out), 2 * gelu(np.arange(6.0)) + 10, rtol=1e-5)
@@ -178,7 +182,7 @@ dims = { N = 6 }""")  # fmt: skip
 
     def test_flat_and_back(self, teeny: Teeny, tmp_path: Path) -> None:
         path = write(tmp_path, 'ops = ["softmax", "gelu", "sum"]\ndims = { ROWS = 4, COLS = 5 }')
-        done = teeny("run", "head", "-m", path, "--json", *CPU)
+        done = teeny("run", "head", "-m", path, "--json", *DEVICE)
         assert done.code == 0, done.err
         assert [one["case"] for one in done.json["ops"]][1:] == [{"N": 20}, {"ROWS": 4, "COLS": 5}]
 
@@ -221,12 +225,12 @@ def test_what_does_not_fit_is_named_on_both_sides(
     assert start in finding["message"]
     assert "pipeline.head.ops" in finding["where"]
     # Nothing runs in spite of it.
-    ran = teeny("run", "head", "-m", path, "--no-check", "--json", *CPU)
+    ran = teeny("run", "head", "-m", path, "--no-check", "--json", *DEVICE)
     assert (ran.code, ran.json["error"]["id"], ran.json["ops"]) == (1, id, [])
 
 
 def test_tight_rows_of_a_stride_fit_any_op(teeny: Teeny, tmp_path: Path) -> None:
-    done = teeny("run", "linear", "gelu", "-m", write(tmp_path), "--dim", "linear.N=24", "--json", *CPU)
+    done = teeny("run", "linear", "gelu", "-m", write(tmp_path), "--dim", "linear.N=24", "--json", *DEVICE)
     assert done.code == 0, done.err
 
 
@@ -251,7 +255,7 @@ def test_wires_that_lead_nowhere(teeny: Teeny, tmp_path: Path, keys: str, words:
     done = teeny("check", "head", "-m", path, "--json")
     assert (done.code, done.json["ops"][0]["error"]["id"]) == (2, "bad-wire")
     assert words in done.json["ops"][0]["error"]["message"]
-    assert teeny("run", "head", "-m", path, *CPU).code == 2
+    assert teeny("run", "head", "-m", path, *DEVICE).code == 2
 
 
 def test_names_that_are_not_there(teeny: Teeny, tmp_path: Path) -> None:
@@ -259,16 +263,16 @@ def test_names_that_are_not_there(teeny: Teeny, tmp_path: Path) -> None:
     error = teeny("check", "head", "-m", path, "--json").json["ops"][0]["error"]
     assert (error["id"], error["hint"]) == ("unknown-op", "did you mean 'add'?")
     assert error["where"].endswith("pipeline.head.ops[1]")
-    done = teeny("run", "gelu", "head", "-m", path, *CPU)
+    done = teeny("run", "gelu", "head", "-m", path, *DEVICE)
     assert (done.code, "'head' is a pipeline: name it alone" in done.err) == (2, True)
-    done = teeny("run", "gelu", "add", "-m", path, "--dim", "add.M=3", *CPU)
+    done = teeny("run", "gelu", "add", "-m", path, "--dim", "add.M=3", *DEVICE)
     assert (done.code, "unknown-dim" in done.err) == (2, True)
-    done = teeny("run", "gelu", "add", "-m", path, "--dim", "N=0", "--json", *CPU)
+    done = teeny("run", "gelu", "add", "-m", path, "--dim", "N=0", "--json", *DEVICE)
     assert (done.json["error"]["id"], done.json["error"]["where"]) == ("bad-dim", "--dim N")
 
 
 def test_a_row_of_the_command_line_is_named(teeny: Teeny, tmp_path: Path) -> None:
-    done = teeny("run", "linear", "gelu", "-m", write(tmp_path), "--json", *CPU)
+    done = teeny("run", "linear", "gelu", "-m", write(tmp_path), "--json", *DEVICE)
     error = done.json["error"]
     assert (done.code, error["id"], error["where"]) == (1, "wire-row-stride", "run linear gelu")
 
@@ -290,7 +294,7 @@ def test_a_dim_that_was_read_off_and_is_wrong_says_so(teeny: Teeny, tmp_path: Pa
 def test_an_output_in_the_middle_that_is_not_covered_is_shown(teeny: Teeny, tmp_path: Path) -> None:
     add = {key: value for key, value in OPS["add"].items() if key != "reference"}
     path = write(tmp_path, add={**add, "grid": ["cdiv(N, BLOCK) - 1"]})
-    done = teeny("run", "add", "gelu", "-m", path, "--dim", "N=300", *CPU)
+    done = teeny("run", "add", "gelu", "-m", path, "--dim", "N=300", *DEVICE)
     assert (done.code, "output-not-covered" in done.err) == (1, True)
     assert "44 elements with the bytes 0xFF" in done.out
 
@@ -298,7 +302,7 @@ def test_an_output_in_the_middle_that_is_not_covered_is_shown(teeny: Teeny, tmp_
 def test_the_gallery_has_one(teeny: Teeny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert teeny("check", "head").code == 0
-    done = teeny("run", "head", "--json", *CPU)
+    done = teeny("run", "head", "--json", *DEVICE)
     assert done.code == 0, done.err
     assert [one["op"] for one in done.json["ops"]] == [
         "conv_bn_silu_cuda", "gelu_triton", "linear_cuda", "softmax_cuda", "linear_no_bias_cuda",
@@ -308,35 +312,36 @@ def test_the_gallery_has_one(teeny: Teeny, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_pipeline_of_one_op_and_one_of_pipelines(teeny: Teeny, tmp_path: Path) -> None:
     path = write(tmp_path, 'ops = ["gelu"]\n[pipeline.nested]\nops = ["gelu", "head"]')
-    done = teeny("run", "head", "-m", path, "--json", *CPU)
+    done = teeny("run", "head", "-m", path, "--json", *DEVICE)
     assert (done.code, [one["op"] for one in done.json["ops"]]) == (0, ["gelu"])
-    done = teeny("run", "nested", "-m", path, *CPU)
+    done = teeny("run", "nested", "-m", path, *DEVICE)
     assert (done.code, "'head' is a pipeline: write its ops" in done.err) == (2, True)
 
 
 def test_a_pipeline_called_like_an_op(teeny: Teeny, tmp_path: Path) -> None:
     path = manifest(tmp_path, **OPS)
     path.write_text(path.read_text("utf-8") + '[pipeline.gelu]\nops = ["gelu", "gelu"]\n', "utf-8")
-    done = teeny("run", "gelu", "-m", path, *CPU)
+    done = teeny("run", "gelu", "-m", path, *DEVICE)
     assert (done.code, "name-twice" in done.err) == (2, True)
     assert teeny("check", "-m", path).code == 2
 
 
 def test_scalars_of_one_of_the_ops(teeny: Teeny, tmp_path: Path) -> None:
     path = write(tmp_path, axpy=SAMPLES["axpy_bf16_cuda"])
-    done = teeny("run", "axpy", "axpy", "-m", path, "--set", "alpha=2", "--json", *CPU)
+    done = teeny("run", "axpy", "axpy", "-m", path, "--set", "alpha=2", "--json", *DEVICE)
     assert done.code == 0, done.err
     values = [arg["value"] for launch in done.json["launches"] for arg in launch["args"] if "alpha" in arg["name"]]
     assert values == [2, 2]
-    assert teeny("run", "gelu", "axpy", "-m", path, "--set", "beta=2", *CPU).code == 2
+    assert teeny("run", "gelu", "axpy", "-m", path, "--set", "beta=2", *DEVICE).code == 2
 
 
+@pytest.mark.devices("cpu")
 def test_two_wires_from_one_output(teeny: Teeny, tmp_path: Path, memory: Memory) -> None:
     """Both operands of a sum in place are one buffer, and the one that is written gets a copy."""
     path = write(tmp_path, """ops = ["gelu", "accumulate"]
 wire = { "accumulate.dst" = "gelu.out", "accumulate.src" = "gelu.out" }
 dims = { N = 6 }""")  # fmt: skip
-    done = teeny("run", "head", "-m", path, "--json", *CPU)
+    done = teeny("run", "head", "-m", path, "--json", *DEVICE)
     assert done.code == 0, done.err
     assert memory.uploaded == ["x", "gelu.out", "dst"]
 

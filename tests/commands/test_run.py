@@ -6,29 +6,30 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from tests.commands.teeny import ROOT, Teeny, manifest, samples
+from tests.commands.teeny import DEVICE, ROOT, Teeny, manifest, samples
 
-pytestmark = pytest.mark.device
+# For the CPU device alone is what names what only it knows: a fault's place, buffers by name, its cache.
+pytestmark = [pytest.mark.device, pytest.mark.devices("cpu", "cuda")]
 
 SAMPLES = samples()
 OPS = ROOT / "ops.toml"
 VECTOR_ADD = SAMPLES["vector_add_cuda"]["ptx"]
-CPU = ("--device", "cpu")
 
 
 class TestSamples:
+    @pytest.mark.devices("cpu")
     def test_the_second_run_takes_its_code_from_the_cache(
         self, teeny: Teeny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("TEENY_CACHE_DIR", str(tmp_path / "cache"))
-        runs = [teeny("run", "softmax_triton", "-m", OPS, "--json", *CPU).json for _ in range(2)]
+        runs = [teeny("run", "softmax_triton", "-m", OPS, "--json", *DEVICE).json for _ in range(2)]
         assert [run["compile"]["cached"] for run in runs] == [False, True]
         assert runs[0]["outputs"] == runs[1]["outputs"]
 
     def test_json_has_every_key_of_the_design(self, teeny: Teeny) -> None:
-        document = teeny("run", "vector_add_triton", "-m", OPS, "--json", *CPU).json
+        document = teeny("run", "vector_add_triton", "-m", OPS, "--json", *DEVICE).json
         assert {"device", "compile", "launches", "outputs", "compare"} <= document.keys()
-        assert document["device"] == "cpu"
+        assert document["device"].partition(":")[0] == teeny.device
         (launch,) = document["launches"]
         assert {"op", "case", "entry", "index", "grid", "block", "cluster", "shared", "args", "ms"} <= launch.keys()
         assert (launch["grid"], launch["block"], launch["case"]) == ([4, 1, 1], [128, 1, 1], {"N": 4096})
@@ -42,7 +43,7 @@ class TestSamples:
         assert {"op", "case", "name", "ok", "max_abs", "max_rel", "max_ulp", "mismatches", "first"} <= compared.keys()
 
     def test_the_launch_table_names_everything(self, teeny: Teeny) -> None:
-        done = teeny("run", "softmax_triton", "-m", OPS, *CPU)
+        done = teeny("run", "softmax_triton", "-m", OPS, *DEVICE)
         for word in ("softmax", "64 x 1 x 1", "128 x 1 x 1", "16 bytes dynamic", "x.row_stride", "f32[64, 512]",
                      "128 KiB", "hidden", "ok"):  # fmt: skip
             assert word in done.out
@@ -55,7 +56,7 @@ class TestSamples:
 class TestMismatch:
     def test_swapped_inputs_of_a_wrong_reference_fail(self, teeny: Teeny, tmp_path: Path) -> None:
         op = {**SAMPLES["vector_add_cuda"], "reference": "x - y"}
-        done = teeny("run", "it", "-m", manifest(tmp_path, it=op), "--json", *CPU)
+        done = teeny("run", "it", "-m", manifest(tmp_path, it=op), "--json", *DEVICE)
         assert done.code == 1
         (one,) = done.json["compare"]
         assert not one["ok"]
@@ -64,13 +65,13 @@ class TestMismatch:
 
     def test_what_no_thread_wrote_is_counted(self, teeny: Teeny, tmp_path: Path) -> None:
         op = {**SAMPLES["vector_add_cuda"], "grid": ["cdiv(N, BLOCK) - 1"]}
-        done = teeny("run", "it", "-m", manifest(tmp_path, it=op), "--json", *CPU)
+        done = teeny("run", "it", "-m", manifest(tmp_path, it=op), "--json", *DEVICE)
         assert (done.code, done.json["compare"][0]["unwritten"]) == (1, 256)
 
     def test_expect(self, teeny: Teeny, tmp_path: Path) -> None:
-        assert teeny("run", "vector_add_cuda", "-m", OPS, "--save", "out=a.npy", *CPU).code == 0
+        assert teeny("run", "vector_add_cuda", "-m", OPS, "--save", "out=a.npy", *DEVICE).code == 0
         np.save(tmp_path / "b.npy", np.load(tmp_path / "a.npy") + np.float32(0.5))
-        run = ("run", "vector_add_cuda", "-m", OPS, *CPU)
+        run = ("run", "vector_add_cuda", "-m", OPS, *DEVICE)
         assert teeny(*run, "--expect", "out=@a.npy").code == 0
         assert teeny(*run, "--expect", "out=@b.npy").code == 1
         assert teeny(*run, "--expect", "out=@b.npy", "--atol", "0.6").code == 0
@@ -81,21 +82,22 @@ class TestChecksFirst:
     OP: ClassVar[dict[str, Any]] = {**SAMPLES["vector_add_cuda"], "block": [512]}
 
     def test_an_error_stops_the_launch(self, teeny: Teeny, tmp_path: Path) -> None:
-        done = teeny("run", "it", "-m", manifest(tmp_path, it=self.OP), *CPU)
+        done = teeny("run", "it", "-m", manifest(tmp_path, it=self.OP), *DEVICE)
         assert (done.code, done.out) == (1, "")
         assert "block-too-large" in done.err
-        document = teeny("run", "it", "-m", tmp_path / "ops.toml", "--json", *CPU).json
+        document = teeny("run", "it", "-m", tmp_path / "ops.toml", "--json", *DEVICE).json
         assert (document["error"]["id"], document["launches"]) == ("block-too-large", [])
 
+    @pytest.mark.devices("cpu")
     def test_unless_no_check(self, teeny: Teeny, tmp_path: Path) -> None:
-        done = teeny("run", "it", "-m", manifest(tmp_path, it=self.OP), "--no-check", *CPU)
+        done = teeny("run", "it", "-m", manifest(tmp_path, it=self.OP), "--no-check", *DEVICE)
         assert done.code == 0
 
     @pytest.mark.parametrize("key", ["block", "shared", "grid"])
     def test_nor_is_one_that_no_device_takes(self, teeny: Teeny, tmp_path: Path, key: str) -> None:
         value = 10**14 if key == "shared" else [99999999999]
         path = manifest(tmp_path, it={**SAMPLES["vector_add_cuda"], key: value})
-        done = teeny("run", "it", "-m", path, "--no-check", *CPU)
+        done = teeny("run", "it", "-m", path, "--no-check", *DEVICE)
         assert (done.code, "launch-limits" in done.err) == (1, True)
 
     @pytest.mark.parametrize("args", [["ptr x", "ptr y", "ptr out"], ["ptr x", "ptr y", "ptr out", "i64 N"]])
@@ -103,7 +105,7 @@ class TestChecksFirst:
         self, teeny: Teeny, tmp_path: Path, args: list[str]
     ) -> None:
         path = manifest(tmp_path, it={**SAMPLES["vector_add_cuda"], "args": args})
-        assert teeny("run", "it", "-m", path, "--no-check", *CPU).code == 1
+        assert teeny("run", "it", "-m", path, "--no-check", *DEVICE).code == 1
 
 
 class TestScalars:
@@ -121,13 +123,13 @@ class TestScalars:
             "inputs": [{"name": "x", "shape": [64]}], "output": {"name": "y", "shape": [64]}, "reference": "x * a",
             "rtol": 6e-8, "atol": 0.0,
         }  # fmt: skip
-        done = teeny("run", "k", "-m", manifest(tmp_path, k=op), "--json", *CPU)
+        done = teeny("run", "k", "-m", manifest(tmp_path, k=op), "--json", *DEVICE)
         assert done.code == 0, done.out
         assert done.json["launches"][0]["args"][2]["value"] == float(np.float32(0.1))
 
 
 class TestAdhoc:
-    ARGS = ("--ptx", VECTOR_ADD, "--grid", "4", "--block", "256", *CPU)
+    ARGS = ("--ptx", VECTOR_ADD, "--grid", "4", "--block", "256", *DEVICE)
     BUFFERS = ("-a", "x=f32[1000]:arange", "-a", "y=f32[1000]:2", "-a", "out=f32[1000]")
 
     def test_buffers_that_changed_are_shown(self, teeny: Teeny) -> None:
@@ -151,7 +153,7 @@ class TestAdhoc:
             ".reg .b64 %rd1; .reg .b32 %r1;\n"
             "ld.param.u64 %rd1, [s]; ld.param.u32 %r1, [s+8]; st.global.u32 [%rd1], %r1; ret; }\n"
         )
-        run = ("run", "--ptx", "k.ptx", "--grid", "1", "--block", "1", "-a", "s={ptr b, i32 7}", *CPU, "--json")
+        run = ("run", "--ptx", "k.ptx", "--grid", "1", "--block", "1", "-a", "s={ptr b, i32 7}", *DEVICE, "--json")
         (out,) = teeny(*run, "--input", "b=i32[2]").json["outputs"]
         assert (out["name"], out["max"]) == ("b", 7)
 
@@ -177,6 +179,7 @@ class TestAdhoc:
         assert done.code == 2
         assert word in done.err
 
+    @pytest.mark.devices("cpu")
     def test_out_of_bounds_names_buffer_thread_and_line(self, teeny: Teeny) -> None:
         args = ("-a", "x=f32[1000]", "-a", "y=f32[999]", "-a", "out=f32[1000]", "-a", "n=i32:1000")
         done = teeny("run", *self.ARGS, *args)
@@ -190,7 +193,7 @@ def test_a_file_for_an_input_lies_in_the_working_folder(teeny: Teeny, tmp_path: 
     (tmp_path / "there").mkdir()
     path = manifest(tmp_path / "there", vector_add_cuda=samples()["vector_add_cuda"])
     np.save(tmp_path / "ones.npy", np.ones(4, np.float32))
-    run = ("run", "vector_add_cuda", "-m", path, "--dim", "N=4", "--device", "cpu", "--json")
+    run = ("run", "vector_add_cuda", "-m", path, "--dim", "N=4", *DEVICE, "--json")
     (out,) = teeny(*run, "--input", "x=@ones.npy", "--input", "y=ones.npy").json["outputs"]
     assert (out["min"], out["max"]) == (2, 2)
 
@@ -218,7 +221,7 @@ class TestBadInput:
         self, teeny: Teeny, tmp_path: Path, change: dict[str, Any], options: tuple[str, ...], code: int, word: str
     ) -> None:
         op = {**SAMPLES["vector_add_cuda"], **change}
-        device = () if "--device" in options else CPU
+        device = () if "--device" in options else DEVICE
         done = teeny("run", "it", "-m", manifest(tmp_path, it=op), *options, *device)
         assert done.code == code, done.err
         assert word in done.err
@@ -227,7 +230,7 @@ class TestBadInput:
     @pytest.mark.parametrize("array", [np.zeros(5, np.float32), np.zeros((4096, 1), np.float32), np.zeros(4096, "U3")])
     def test_an_input_file_that_does_not_fit(self, teeny: Teeny, tmp_path: Path, array: np.ndarray[Any, Any]) -> None:
         np.save(tmp_path / "x.npy", array)
-        done = teeny("run", "vector_add_cuda", "-m", OPS, "--input", "x=x.npy", *CPU)
+        done = teeny("run", "vector_add_cuda", "-m", OPS, "--input", "x=x.npy", *DEVICE)
         assert done.code in (1, 2)
         assert "x.npy" in done.err
 
@@ -237,30 +240,33 @@ class TestBadInput:
         assert done.code == 3
         assert "no-device" in done.err or "no-cuda" in done.err
 
+    @pytest.mark.devices("cpu")
     def test_an_instruction_that_the_device_lacks(self, teeny: Teeny, tmp_path: Path) -> None:
         text = ".version 8.7\n.target sm_90a\n.address_size 64\n.entry k()\n{\nwgmma.fence.sync.aligned;\nret;\n}\n"
         (tmp_path / "k.ptx").write_text(text)
-        done = teeny("run", "--ptx", "k.ptx", "--grid", "1", "--block", "128", *CPU)
+        done = teeny("run", "--ptx", "k.ptx", "--grid", "1", "--block", "128", *DEVICE)
         assert done.code == 4
         assert "k.ptx:6" in done.err
         assert "wgmma.fence.sync.aligned" in done.err
 
+    @pytest.mark.devices("cpu")
     def test_an_endless_loop_ends_in_time(self, teeny: Teeny, tmp_path: Path) -> None:
         text = ".version 8.7\n.target sm_80\n.address_size 64\n.entry k()\n{\nL:\nbra L;\n}\n"
         (tmp_path / "k.ptx").write_text(text)
-        done = teeny("run", "--ptx", "k.ptx", "--grid", "1", "--block", "32", "--timeout", "0.2", *CPU)
+        done = teeny("run", "--ptx", "k.ptx", "--grid", "1", "--block", "32", "--timeout", "0.2", *DEVICE)
         assert (done.code, "timeout" in done.err) == (1, True)
 
 
+@pytest.mark.devices("cpu")
 def test_a_fault_in_one_case_still_shows_the_launch_and_what_ran_before(teeny: Teeny, tmp_path: Path) -> None:
     op = {**SAMPLES["vector_add_cuda"], "output": {"name": "out", "shape": ["min(N, 1000)"]}, "cases": [{"N": 2000}]}
     op = {key: value for key, value in op.items() if key != "reference"} | {"dims": {"N": 1000}}
-    done = teeny("run", "it", "-m", manifest(tmp_path, it=op), "--case", "all", *CPU)
+    done = teeny("run", "it", "-m", manifest(tmp_path, it=op), "--case", "all", *DEVICE)
     assert done.code == 1
     assert "N=1000" in done.out
     assert "N=2000" in done.out
     assert "out-of-bounds" in done.err
-    document = teeny("run", "it", "-m", tmp_path / "ops.toml", "--case", "all", "--json", *CPU).json
+    document = teeny("run", "it", "-m", tmp_path / "ops.toml", "--case", "all", "--json", *DEVICE).json
     assert document["error"]["id"] == "out-of-bounds"
     assert [launch["ms"] is None for launch in document["launches"]] == [False, True]
 
@@ -279,13 +285,13 @@ class TestHostileOptions:
         ids=lambda options: " ".join(options)[:40],
     )  # fmt: skip
     def test_is_refused_before_anything_runs(self, teeny: Teeny, options: tuple[str, ...]) -> None:
-        done = teeny("run", "vector_add_cuda", "-m", OPS, *options, *CPU)
+        done = teeny("run", "vector_add_cuda", "-m", OPS, *options, *DEVICE)
         assert done.code == 2
         assert done.out == ""
         assert len(done.err) < 2000
 
     def test_the_error_is_in_the_document_too(self, teeny: Teeny) -> None:
-        done = teeny("run", "vector_add_cuda", "-m", OPS, "--dim", "M=1", "--json", *CPU)
+        done = teeny("run", "vector_add_cuda", "-m", OPS, "--dim", "M=1", "--json", *DEVICE)
         assert (done.code, done.json["error"]["id"], done.json["device"]) == (2, "unknown-dim", None)
         done = teeny("check", "--json", "-m", "missing.toml")
         assert (done.code, done.json["ops"]) == (2, [])
@@ -307,13 +313,13 @@ def test_errors_have_the_colour_that_was_asked_for(teeny: Teeny) -> None:
 
 
 def test_several_cases_end_with_a_tally(teeny: Teeny) -> None:
-    done = teeny("run", "vector_add_cuda", "-m", OPS, "--case", "all", *CPU)
+    done = teeny("run", "vector_add_cuda", "-m", OPS, "--case", "all", *DEVICE)
     assert done.out.splitlines()[-1] == "4 cases of 4 run; 4 comparisons, 0 wrong"
 
 
 def test_buffers_larger_than_the_machine_are_refused(teeny: Teeny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("teenycli.tensors.convert.os.sysconf", lambda name: 4096 if name == "SC_PAGE_SIZE" else 8)
-    done = teeny("run", "vector_add_cuda", "-m", OPS, *CPU)
+    done = teeny("run", "vector_add_cuda", "-m", OPS, *DEVICE)
     assert (done.code, "array-too-large" in done.err) == (2, True)
 
 
@@ -323,6 +329,7 @@ def test_no_arguments_at_all_is_a_request_for_help(teeny: Teeny) -> None:
     assert "entries" in done.out
 
 
+@pytest.mark.devices("cpu")
 def test_printf_goes_to_stdout_and_with_json_to_stderr(teeny: Teeny, tmp_path: Path) -> None:
     (tmp_path / "k.ptx").write_text(
         ".version 8.7\n.target sm_80\n.address_size 64\n"
@@ -332,7 +339,7 @@ def test_printf_goes_to_stdout_and_with_json_to_stderr(teeny: Teeny, tmp_path: P
         "{ .param .b64 a; .param .b64 b; .param .b32 r; st.param.b64 [a], %rd1; st.param.b64 [b], %rd2;\n"
         "call.uni (r), vprintf, (a, b); } ret; }\n"
     )
-    run = ("run", "--ptx", "k.ptx", "--grid", "1", "--block", "2", *CPU)
+    run = ("run", "--ptx", "k.ptx", "--grid", "1", "--block", "2", *DEVICE)
     assert teeny(*run).out.count("hello\n") == 2
     done = teeny(*run, "--json")
     assert done.err.count("hello\n") == 2

@@ -98,6 +98,14 @@ class Freeing(Doubler):
         self.held.remove(buffer.name)
 
 
+class Stubborn(Freeing):
+    """Gives nothing back: says so of every buffer."""
+
+    def free(self, buffer: DeviceBuffer) -> None:
+        self._note(f"free {buffer.name}")
+        raise TeenyError("broken", f"free {buffer.name}")
+
+
 def launch(index: int, entry: str, source: str, target: str) -> Launch:
     args = tuple(Argument(i, name, "ptr", 8, (Field("ptr", Address(name)),)) for i, name in enumerate((source, target)))
     return Launch("op", index, entry, (1, 1, 1), (32, 1, 1), args)
@@ -193,6 +201,18 @@ def test_buffers_are_let_go_of_however_it_ends(event: str) -> None:
     with pytest.raises(TeenyError, match=event):
         execute(ONCE, MODULE, device, ARRAYS)
     assert device.held == []
+
+
+def test_what_fails_first_is_told_whatever_comes_of_it() -> None:
+    device = Stubborn(fails="download y")
+    with pytest.raises(TeenyError, match="download y"):
+        execute(ONCE, MODULE, device, ARRAYS)
+    freed = ["free y", "free pad", "free x"]
+    assert device.events[-3:] == freed
+    device = Stubborn()
+    with pytest.raises(TeenyError, match="free y"):
+        execute(ONCE, MODULE, device, ARRAYS)
+    assert device.events[-3:] == freed
 
 
 def test_nothing_is_copied_before_every_kernel_is_loaded() -> None:

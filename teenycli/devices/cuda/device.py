@@ -1,14 +1,14 @@
 """The CUDA device: loads PTX through the driver's JIT and launches it, with every refusal explained.
 
-May import ``arch``, ``errors``, ``exits``, ``launch.plan``, ``ptx``, ``devices.base``, the files of its own house, and
-numpy in the functions that move arrays.
+May import ``arch``, ``errors``, ``exits``, ``launch.plan``, ``ptx``, ``devices.base``, ``devices.releases``, the files
+of its own house, and numpy in the functions that move arrays.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,6 +28,7 @@ from teenycli.devices.cuda.errors import Facts
 from teenycli.devices.cuda.gpu import Gpu
 from teenycli.devices.cuda.parameters import compare_parameters
 from teenycli.devices.cuda.probe import kernel_module_version
+from teenycli.devices.releases import Releases
 from teenycli.errors import Finding, Place, TeenyError
 from teenycli.exits import Exit
 from teenycli.launch.plan import Encoder, Launch, TensorMap, encode_argument
@@ -85,15 +86,15 @@ class CudaDevice:
         self._modules: dict[Source, Any] = {}
         self._allocations: set[int] = set()
         try:
-            with ExitStack() as held:
+            with Releases() as held:
                 self._driver = driver = Driver(index, cuda or packages())
-                held.callback(driver.close)
+                held.later(driver.close)
                 self._gpu = Gpu(f"cuda:{index}", driver.name, driver.sm, driver.cuda_version())
                 self._limits = _limits(driver, self._gpu.sm)
                 self._start = driver.event()
-                held.callback(driver.destroy_event, self._start)
+                held.later(driver.destroy_event, self._start)
                 self._end = driver.event()
-                held.callback(driver.destroy_event, self._end)
+                held.later(driver.destroy_event, self._end)
                 self._held = held.pop_all()
         except PackageError as error:
             message = f"a Python package that cuda:{index} needs cannot be used: {error}"
@@ -138,7 +139,7 @@ class CudaDevice:
         """Compile ``module`` unless an earlier entry of it did, and fetch ``entry``.
 
         Raises TeenyError: ``unknown-entry``; ``target-architecture``, ``ptx-version``, ``invalid-ptx``, ``no-jit``
-        (exit UNSUPPORTED, the JIT's log in the note); ``parameter-layout``.
+        (exit UNSUPPORTED, the JIT's log in the note); ``parameter-layout``; ``cuda-driver``.
         """
         function = next((f for f in module.entries if f.name == entry), None)
         if function is None:
@@ -158,6 +159,8 @@ class CudaDevice:
             )
             table = self._driver.parameters(handle, len(function.params) + 1)
         except DriverError as failure:
+            if failure.code in errors.FAULTS:
+                raise self._failed(failure, f"loading '{entry}'") from None
             raise errors.load_error(failure, module, entry, self._gpu) from None
         findings: tuple[Finding, ...] = ()
         if table is not None:
@@ -169,7 +172,7 @@ class CudaDevice:
         if source not in self._modules:
             loaded = self._driver.load(strip_debug(source.text).encode() + b"\0")
             self._modules[source] = loaded
-            self._held.callback(self._driver.unload, loaded)
+            self._held.later(self._driver.unload, loaded)
         return self._modules[source]
 
     def launch(self, kernel: Kernel, launch: Launch, buffers: dict[str, DeviceBuffer], timeout: float) -> LaunchTime:
@@ -264,7 +267,7 @@ class CudaDevice:
         except DriverError as failure:
             if failure.code == errors.OUT_OF_MEMORY:
                 raise errors.out_of_memory(failure, f"buffer '{name}'", host.nbytes, self._memory()) from None
-            raise errors.failed(failure, f"allocating buffer '{name}'") from None
+            raise self._failed(failure, f"allocating buffer '{name}'") from None
         self._allocations.add(allocation)
         buffer = CudaBuffer(name, -(-allocation // align) * align, host.nbytes, allocation)
         if host.nbytes:
@@ -272,7 +275,8 @@ class CudaDevice:
                 with self._telling(f"copying buffer '{name}' to {self.name}"):
                     self._driver.copy_in(buffer.address, host.ctypes.data, host.nbytes)
             except TeenyError:
-                self.free(buffer)
+                with suppress(TeenyError):  # what went wrong first is what is told
+                    self.free(buffer)
                 raise
         return buffer
 
@@ -307,9 +311,9 @@ class CudaDevice:
         """Free what is left; the second time nothing. Everything is tried, even when something fails."""
         usable, self._lost = self._lost is None, "it is closed"
         # Where it is not, a call might wait for ever, or fails as all do after a fault: the process's end frees all.
-        held = self._held.pop_all() if usable else ExitStack()
+        held = self._held.pop_all() if usable else Releases()
         for allocation in self._allocations if usable else ():
-            held.callback(self._driver.free, allocation)
+            held.later(self._driver.free, allocation)
         self._allocations.clear()
         self._modules.clear()
         with self._telling(f"closing {self.name}"):
@@ -328,9 +332,13 @@ class CudaDevice:
         try:
             yield
         except DriverError as failure:
-            if failure.code in errors.FAULTS:
-                self._lost = f"{doing} met a fault"
-            raise errors.failed(failure, doing) from None
+            raise self._failed(failure, doing) from None
+
+    def _failed(self, failure: DriverError, doing: str) -> TeenyError:
+        """A failure with no story of its own. A fault may show in any call after it, and ends the context."""
+        if failure.code in errors.FAULTS:
+            self._lost = f"{doing} met a fault"
+        return errors.failed(failure, doing)
 
 
 def launch_config(launch: Launch, entry: Function, sm: int) -> Config:

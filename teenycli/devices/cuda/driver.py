@@ -4,18 +4,22 @@
 number, or take an argument's exact bytes, goes through ``cuda.bindings.driver``: ``cuda.core`` turns a CUresult into
 text, and takes no struct as a kernel's argument.
 
-Tests hand in stand-ins for the two modules. May import, for types, ``launch.plan`` and ``ptx.model``.
+Tests hand in stand-ins for the two modules. May import ``devices.releases`` and, for types, ``launch.plan`` and
+``ptx.model``.
 """
 
 from __future__ import annotations
 
 import ctypes
 import importlib
+import re
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from teenycli.devices.releases import Releases
 from teenycli.ptx.model import Triple
 
 if TYPE_CHECKING:
@@ -29,6 +33,8 @@ UNKNOWN = 999
 _NEWER, _UNKNOWN = "CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER", "CUDA_ERROR_UNKNOWN"
 _NOT_READY = 600
 _INVALID_VALUE = 1
+#: A CUresult in a text of ``cuda.core``: by name, or by number.
+_NAMED = re.compile(r"\b(CUDA_ERROR_[A-Z0-9_]+)|ERROR CODE: ([0-9]+)$")
 #: Bytes of each of the two JIT logs; what does not fit is cut by the driver.
 _LOG_BYTES = 64 * 1024
 #: An argument starts at a multiple of this in host memory: more than any parameter's alignment.
@@ -106,18 +112,20 @@ class Driver:
     def __init__(self, index: int, packages: Packages) -> None:
         self._cu = packages.bindings
         self._error = packages.error
-        with self._naming("cuda.core.Device"):
+        # cuda.core warns of a driver older than the bindings; what that driver lacks is told where it is needed.
+        with self._naming("cuda.core.Device"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
             self._device = packages.core.Device(index)
             self._device.set_current()
         # A hold of our own on the primary context: cuda.core lets go of its own when the process ends, and the last to
         # go would wait for a kernel that never ends.
         self._ordinal = self._call("cuDeviceGet", index)
         self._call("cuDevicePrimaryCtxRetain", self._ordinal)
-        try:
+        with Releases() as held:
+            held.later(self._call, "cuDevicePrimaryCtxRelease", self._ordinal)
             self._stream = self._call("cuStreamCreate", self._cu.CUstream_flags.CU_STREAM_DEFAULT.value)
-        except DriverError:
-            self._call("cuDevicePrimaryCtxRelease", self._ordinal)
-            raise
+            self._held = held.pop_all()
+            self._held.later(self._call, "cuStreamDestroy", self._stream)
 
     # --- the device ----------------------------------------------------------------------------------------------
 
@@ -322,10 +330,7 @@ class Driver:
 
     def close(self) -> None:
         """Let the stream and our hold on the primary context go; others in this process may use it on."""
-        try:
-            self._call("cuStreamDestroy", self._stream)
-        finally:
-            self._call("cuDevicePrimaryCtxRelease", self._ordinal)
+        self._held.close()
 
     # --- failures ------------------------------------------------------------------------------------------------
 
@@ -351,15 +356,25 @@ class Driver:
 
     @contextmanager
     def _naming(self, call: str) -> Iterator[None]:
-        """Errors of ``cuda.core`` as DriverError: their text begins with the CUresult's name."""
+        """Errors of ``cuda.core`` as DriverError: their text has the CUresult's name or number."""
         try:
             yield
         except (self._error, RuntimeError, ValueError) as error:
-            name, _, words = str(error).partition(":")
-            result = getattr(self._cu.CUresult, name, None) if name.startswith("CUDA_ERROR_") else None
+            text = str(error)
+            result = self._named(text)
             if result is None:
-                raise DriverError(UNKNOWN, _UNKNOWN, str(error), call) from None
-            raise DriverError(int(result), name, words.strip(), call) from None
+                raise DriverError(UNKNOWN, _UNKNOWN, text, call) from None
+            raise DriverError(int(result), result.name, text.removeprefix(f"{result.name}: "), call) from None
+
+    def _named(self, text: str) -> Any:
+        """The CUresult that an error's text names, or whose number it gives because the driver has no name for it."""
+        found = _NAMED.search(text)
+        if found is None:
+            return None
+        results = self._cu.CUresult
+        if found[1] is not None:
+            return getattr(results, found[1], None)
+        return next((result for result in results if int(result) == int(found[2])), None)
 
 
 class _Arguments:

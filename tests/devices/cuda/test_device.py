@@ -140,6 +140,22 @@ def test_a_failure_while_closing_stops_nothing(cuda: FakeCuda, device: CudaDevic
     device.close()
 
 
+def test_of_failures_while_closing_the_first_is_told(cuda: FakeCuda, device: CudaDevice) -> None:
+    ready(device)
+    cuda.driver.failures |= {"cuModuleUnload": 400, "cuEventDestroy": 1, "cuStreamDestroy": 1}
+    with raised("cuda-driver") as caught:
+        device.close()
+    assert (caught.value.finding.note or "").startswith("cuModuleUnload says CUDA_ERROR_INVALID_HANDLE")
+    assert cuda.driver.leaks() == {}
+
+
+def test_a_failure_while_opening_is_told_whatever_fails_after_it(cuda: FakeCuda) -> None:
+    cuda.driver.failures |= {"cuEventCreate": 2, "cuStreamDestroy": 400, "cuDevicePrimaryCtxRelease": 400}
+    with pytest.raises(TeenyError, match="cuEventCreate: CUDA_ERROR_OUT_OF_MEMORY"):
+        CudaDevice(0, cuda.packages)
+    assert cuda.driver.leaks() == {}
+
+
 # --- loading -----------------------------------------------------------------------------------------------------
 
 
@@ -456,6 +472,18 @@ def test_a_fault_met_while_copying_loses_the_context_too(cuda: FakeCuda, device:
         device.download(buffer)
     with raised("context-lost"):
         device.download(buffer)
+
+
+@pytest.mark.parametrize("call", ["cuModuleLoadDataEx", "cuFuncGetParamInfo", "cuMemAlloc"])
+def test_a_fault_that_another_call_meets_loses_the_context_too(cuda: FakeCuda, device: CudaDevice, call: str) -> None:
+    cuda.driver.failures[call] = 719
+    with raised("cuda-driver"):
+        ready(device)
+    with raised("context-lost"):
+        device.load(module(), "k")
+    calls = len(cuda.driver.calls)
+    device.close()
+    assert len(cuda.driver.calls) == calls
 
 
 def test_a_launch_is_waited_for(cuda: FakeCuda, device: CudaDevice) -> None:

@@ -198,6 +198,12 @@ def test_a_result_newer_than_the_bindings(cuda: FakeCuda) -> None:
     [
         (CUDAError("CUDA_ERROR_DEVICE_UNAVAILABLE: it is taken"), 46, "it is taken"),
         (CUDAError("UNEXPECTED ERROR CODE: 1234"), 999, "UNEXPECTED ERROR CODE: 1234"),
+        (CUDAError("UNEXPECTED ERROR CODE: 400"), 400, "UNEXPECTED ERROR CODE: 400"),
+        (
+            CUDAError("no version: <CUresult.CUDA_ERROR_NO_DEVICE: 100>"),
+            100,
+            "no version: <CUresult.CUDA_ERROR_NO_DEVICE: 100>",
+        ),
         (ValueError("device_id must be within [0, 0), got 0"), 999, "device_id must be within [0, 0), got 0"),
         (RuntimeError("no such library"), 999, "no such library"),
     ],

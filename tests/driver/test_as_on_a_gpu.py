@@ -1,0 +1,20 @@
+"""Tests for a real GPU, on the stand-in driver: they stay true where there is no GPU, and it stays like one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cuda.test_on_a_gpu import (  # noqa: F401
+    test_a_grid_counts_ctas_with_clusters_too,
+    test_a_grid_that_no_cluster_divides,
+    test_a_launch_is_timed_by_the_gpu,
+    test_a_ptx_version_newer_than_the_driver,
+    test_invalid_ptx_comes_with_the_log_and_its_line,
+    test_limits_are_those_of_the_table,
+    test_more_memory_than_there_is,
+    test_shared_memory_up_to_the_limit_and_no_further,
+    test_vector_add_end_to_end,
+    test_what_the_driver_refuses_is_explained_and_the_device_goes_on,
+)
+
+pytestmark = pytest.mark.device
