@@ -252,6 +252,12 @@ def test_what_lies_in_a_variable_whose_address_is_handed_out_has_escaped() -> No
     assert x.escaped
 
 
+def test_what_is_stored_where_either_the_thread_s_memory_or_a_buffer_may_be_has_escaped() -> None:
+    x, _ = usage(f"{LOAD_X_Y} {SPILL} selp.b64 %rd5,%SP,%rd2,%p1; st.u64 [%rd5],%rd1;", X_Y)
+    assert x.stored
+    assert x.escaped
+
+
 def test_what_is_stored_in_the_thread_s_memory_at_an_unknown_address_has_escaped() -> None:
     x, y = usage(f"{LOAD_X_Y} st.local.u64 [%rd5],%rd1; st.shared.u64 [%r5],%rd2;", X_Y)
     assert x.escaped
