@@ -284,8 +284,6 @@ class Flow:
                 self.graph.seed(self.node(frame, register), FOREIGN)
             return
         exact = op.opcode in COPIES
-        if op.opcode == "st":
-            self._arrive(self.data, variable, None)
         for register in registers_in(result):
             self._arrive(self.node(frame, register), variable, symbol.offset if exact else None)
 

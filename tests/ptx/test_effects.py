@@ -83,6 +83,7 @@ def test_accesses_through_a_pointer(body: str, access: Access, moved: int) -> No
     assert use.pointer
     assert (use.reads, use.writes) == (access.kind in ("load", "atomic"), access.kind in ("store", "atomic"))
     assert use.opaque == (access.kind == "other")
+    assert bool(use.elements) == (access.kind != "other" and not access.opcode)
 
 
 def test_each_operand_in_brackets_has_its_effect() -> None:
@@ -130,6 +131,11 @@ def test_coordinates_are_part_of_an_address() -> None:
 def test_of_a_tensor_map_in_memory_the_map_is_read() -> None:
     use = through(STORE_TILE.format("%rd1"))
     assert use.accesses == (Access("load", "global", "b1024", 1, "cp.async.bulk.tensor"),)
+
+
+def test_a_tensor_map_that_is_changed_has_escaped() -> None:
+    (m,) = usage_of(code("mov.b64 %rd1,m; tensormap.replace.tile.rank.global.b1024.b32 [%rd1],3;", MAP))
+    assert m.escaped
 
 
 def test_what_goes_into_a_tensor_map_is_a_pointer_that_is_not_followed() -> None:

@@ -252,6 +252,12 @@ def test_what_lies_in_a_variable_whose_address_is_handed_out_has_escaped() -> No
     assert x.escaped
 
 
+def test_what_is_stored_where_either_the_thread_s_memory_or_a_buffer_may_be_has_escaped() -> None:
+    x, _ = usage(f"{LOAD_X_Y} {SPILL} selp.b64 %rd5,%SP,%rd2,%p1; st.u64 [%rd5],%rd1;", X_Y)
+    assert x.stored
+    assert x.escaped
+
+
 def test_what_is_stored_in_the_thread_s_memory_at_an_unknown_address_has_escaped() -> None:
     x, y = usage(f"{LOAD_X_Y} st.local.u64 [%rd5],%rd1; st.shared.u64 [%r5],%rd2;", X_Y)
     assert x.escaped
@@ -385,6 +391,11 @@ def test_a_struct_taken_apart_in_registers() -> None:
     ]
 
 
+def test_a_half_that_is_thrown_away() -> None:
+    (s,) = usage("ld.param.b64 %rd1,[s+8]; mov.b64 {_,%r2},%rd1; add.f32 %r3,%r2,%r2;", STRUCT)
+    assert [(part.offset, part.as_float) for part in s.parts] == [(12, True)]
+
+
 def test_a_struct_goes_through_a_function_by_value() -> None:
     (s,) = usage(
         "ld.param.u64 %rd1,[s]; ld.param.u32 %r1,[s+8]; { .param .align 8 .b8 t[16];\n"
@@ -394,6 +405,16 @@ def test_a_struct_goes_through_a_function_by_value() -> None:
         "ld.param.u64 %a,[u]; ld.param.u32 %b,[u+8]; setp.ge.s32 %q,%b,7; @%q ret; ld.global.f32 %x,[%a]; ret; }",
     )
     assert [(part.offset, part.pointer, part.guard) for part in s.parts] == [(0, True, False), (8, False, True)]
+
+
+def test_what_memory_gives_back_holds_nothing_of_what_is_added_to_it() -> None:
+    x, n = usage(
+        "ld.param.u64 %rd1,[x]; ld.param.u32 %r1,[n]; atom.global.add.u32 %r2,[%rd1],%r1;\n"
+        "mul.wide.u32 %rd2,%r2,4; add.u64 %rd3,%rd1,%rd2; ld.global.f32 %f1,[%rd3];",
+        ".param .u64 x, .param .u32 n",
+    )
+    assert x.pointer
+    assert (n.address, n.as_integer, n.stored) == (False, True, True)
 
 
 # --- widths --------------------------------------------------------------------------------------------------------
