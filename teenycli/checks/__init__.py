@@ -25,7 +25,7 @@ from teenycli.checks.geometry import (
     shared_memory,
 )
 from teenycli.checks.gradients import gradients_asked_for
-from teenycli.checks.occupancy import register_file, resident_blocks, whole_warps
+from teenycli.checks.occupancy import cooperative_grid, register_file, resident_blocks, whole_warps
 from teenycli.checks.strides import index_reach, stride_values
 from teenycli.checks.subject import Host, Subject, subjects_of
 from teenycli.checks.swaps import with_swaps
@@ -49,7 +49,8 @@ _VALUES: tuple[Rule, ...] = (
 )  # fmt: skip
 _GEOMETRY: tuple[Rule, ...] = (
     parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, compiled_consts, cluster_shape,
-    shared_memory, compiled_shared, register_file, resident_blocks, whole_warps, tensor_maps,
+    shared_memory, compiled_shared, register_file, resident_blocks, cooperative_grid, whole_warps,
+    tensor_maps,
 )  # fmt: skip
 _TARGETS: tuple[PlanRule, ...] = (target_version, target_fits, driver_fits)
 _DATA: tuple[PlanRule, ...] = (row_strides, initial_data, gradients_asked_for)
