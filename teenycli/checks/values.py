@@ -18,7 +18,7 @@ from teenycli.ptx.roles import Part
 
 #: Numbers up to this are taken for counts of anything.
 _SMALL = 64
-#: By what extents are commonly multiplied and divided, the op's own numbers apart.
+#: By what extents are commonly divided and to what they are rounded, the op's own numbers apart.
 _POWERS = tuple(2**k for k in range(1, 11))
 
 
@@ -94,11 +94,13 @@ def _derived(subject: Subject) -> set[int]:
     """The numbers of the launch, and what is commonly made of them."""
     own = _numbers(subject)
     dims = {extent for buffer in subject.plan.buffers for extent in buffer.shape if extent > 1}
-    factors = {*_POWERS, *dims, *(each for each in own if each <= 1024)} - {0, 1}
+    factors = {*dims, *(each for each in own if each <= 1024)} - {0, 1, 2}
     made = {one + other for one, other in combinations(sorted(dims), 2)} | own
+    made |= {buffer.nbytes for buffer in subject.plan.buffers}
+    made |= {number * factor for number in own for factor in factors}
     for number in own:
-        for factor in factors:
-            made |= {number * factor, number // factor, -(-number // factor), -(-number // factor) * factor}
+        for factor in {*_POWERS, *factors}:
+            made |= {number // factor, -(-number // factor), -(-number // factor) * factor}
     return made
 
 
@@ -116,7 +118,7 @@ def _numbers(subject: Subject) -> set[int]:
 def _of_buffer(buffer: Buffer) -> Iterator[int]:
     shape = buffer.shape
     yield from (prod(shape[i:j]) for i in range(len(shape)) for j in range(i, len(shape) + 1))
-    yield from (*buffer.rows, buffer.nbytes, buffer.size)
+    yield from buffer.rows
 
 
 def _nearest(subject: Subject, value: int) -> str:
