@@ -6,6 +6,7 @@ May import ``checks.subject`` and what it may.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import combinations
 from math import prod
 
@@ -20,6 +21,8 @@ from teenycli.ptx.roles import Part
 _SMALL = 64
 #: By what extents are commonly divided and to what they are rounded, the op's own numbers apart.
 _POWERS = tuple(2**k for k in range(1, 11))
+#: Most extents that others are multiplied and divided by.
+_FACTORS = 256
 
 
 def values_fit(subject: Subject) -> Iterator[Finding]:
@@ -68,7 +71,6 @@ def extents_known(subject: Subject) -> Iterator[Finding]:
     A dim, a scalar or a const that is passed as it is says what its user wants; what is computed from them may be
     computed wrongly.
     """
-    known: set[int] | None = None
     for argument, slot, item, part in _integers(subject):
         roles = part.roles
         assert isinstance(item.value, int)
@@ -76,8 +78,7 @@ def extents_known(subject: Subject) -> Iterator[Finding]:
             continue
         if subject.named(argument, item) is not None:
             continue
-        known = _derived(subject) if known is None else known
-        if item.value not in known:
+        if item.value not in _known(subject):
             what = "divides by" if roles.divisor else "counts up to" if roles.loop else "compares with"
             yield Finding(
                 "extent-mismatch",
@@ -90,18 +91,23 @@ def extents_known(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _derived(subject: Subject) -> set[int]:
+def _known(subject: Subject) -> frozenset[int]:
     """The numbers of the launch, and what is commonly made of them."""
-    own = _numbers(subject)
-    dims = {extent for buffer in subject.plan.buffers for extent in buffer.shape if extent > 1}
-    factors = {*dims, *(each for each in own if each <= 1024)} - {0, 1, 2}
-    made = {one + other for one, other in combinations(sorted(dims), 2)} | own
-    made |= {buffer.nbytes for buffer in subject.plan.buffers}
+    buffers = subject.plan.buffers
+    dims = frozenset(extent for buffer in buffers for extent in buffer.shape if extent > 1)
+    return _derived(frozenset(_numbers(subject)), dims) | {buffer.nbytes for buffer in buffers}
+
+
+@lru_cache(maxsize=16)
+def _derived(own: frozenset[int], dims: frozenset[int]) -> frozenset[int]:
+    """Numbers, sums of two extents, multiples by extents and small numbers, quotients, and what they round up to."""
+    factors = sorted({*dims, *(each for each in own if each <= 1024)} - {0, 1, 2})[:_FACTORS]
+    made = {one + other for one, other in combinations(sorted(dims)[:_FACTORS], 2)} | own
     made |= {number * factor for number in own for factor in factors}
     for number in own:
         for factor in {*_POWERS, *factors}:
             made |= {number // factor, -(-number // factor), -(-number // factor) * factor}
-    return made
+    return frozenset(made)
 
 
 def _numbers(subject: Subject) -> set[int]:
