@@ -12,6 +12,8 @@ from teenycli.checks.subject import Subject
 from teenycli.errors import Finding, Severity
 
 _WARP = 32
+#: No GPU has more SMs than that: as many are on the largest Blackwell chip.
+_SMS = 192
 #: Registers are handed out to a thread by eights, and to warps by fours.
 _BY_THREAD, _BY_WARP = 8, 4
 
@@ -62,6 +64,26 @@ def resident_blocks(subject: Subject) -> Iterator[Finding]:
                 where=subject.key("shared" if "shared" in what else "block"),
                 hint=f"{most // each} fit; the registers saved for more are spilled for nothing",
             )
+
+
+def cooperative_grid(subject: Subject) -> Iterator[Finding]:
+    """A cooperative launch is one whose blocks are all resident at once: no more than the largest GPU has room for."""
+    launch, limits = subject.launch, subject.limits
+    threads = _up(launch.threads, _WARP)
+    if not launch.cooperative or threads <= 0:
+        return
+    shared = subject.static_shared + launch.shared
+    each = min(limits.sm_blocks, limits.sm_threads // threads)
+    if shared:
+        each = min(each, limits.sm_shared // (shared + limits.shared_reserved))
+    if 0 < each * _SMS < launch.ctas:
+        yield Finding(
+            "cooperative-grid",
+            f"a cooperative launch of {launch.ctas:,} blocks; an SM of sm_{subject.sm} has room for {each} at once, "
+            f"and no GPU has more than {_SMS} SMs",
+            where=subject.key("grid"),
+            hint="launch as many blocks as are resident, and let each of them loop over several parts",
+        )
 
 
 def whole_warps(subject: Subject) -> Iterator[Finding]:

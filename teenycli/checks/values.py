@@ -6,6 +6,7 @@ May import ``checks.subject`` and what it may.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import combinations
 from math import prod
 
@@ -18,8 +19,10 @@ from teenycli.ptx.usage import Part
 
 #: Numbers up to this are taken for counts of anything.
 _SMALL = 64
-#: By what extents are commonly multiplied and divided, the op's own numbers apart.
+#: By what extents are commonly divided and to what they are rounded, the op's own numbers apart.
 _POWERS = tuple(2**k for k in range(1, 11))
+#: Most extents that others are multiplied and divided by.
+_FACTORS = 256
 
 
 def values_fit(subject: Subject) -> Iterator[Finding]:
@@ -68,15 +71,13 @@ def extents_known(subject: Subject) -> Iterator[Finding]:
     A dim, a scalar or a const that is passed as it is says what its user wants; what is computed from them may be
     computed wrongly.
     """
-    known: set[int] | None = None
     for argument, slot, item, part in _integers(subject):
         assert isinstance(item.value, int)
         if DTYPES[item.kind].is_float or not (part.bound or part.loop or part.divisor) or item.value <= _SMALL:
             continue
         if subject.named(argument, item) is not None:
             continue
-        known = _derived(subject) if known is None else known
-        if item.value not in known:
+        if item.value not in _known(subject):
             what = "divides by" if part.divisor else "counts up to" if part.loop else "compares with"
             yield Finding(
                 "extent-mismatch",
@@ -89,16 +90,23 @@ def extents_known(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _derived(subject: Subject) -> set[int]:
+def _known(subject: Subject) -> frozenset[int]:
     """The numbers of the launch, and what is commonly made of them."""
-    own = _numbers(subject)
-    dims = {extent for buffer in subject.plan.buffers for extent in buffer.shape if extent > 1}
-    factors = {*_POWERS, *dims, *(each for each in own if each <= 1024)} - {0, 1}
-    made = {one + other for one, other in combinations(sorted(dims), 2)} | own
+    buffers = subject.plan.buffers
+    dims = frozenset(extent for buffer in buffers for extent in buffer.shape if extent > 1)
+    return _derived(frozenset(_numbers(subject)), dims) | {buffer.nbytes for buffer in buffers}
+
+
+@lru_cache(maxsize=16)
+def _derived(own: frozenset[int], dims: frozenset[int]) -> frozenset[int]:
+    """Numbers, sums of two extents, multiples by extents and small numbers, quotients, and what they round up to."""
+    factors = sorted({*dims, *(each for each in own if each <= 1024)} - {0, 1, 2})[:_FACTORS]
+    made = {one + other for one, other in combinations(sorted(dims)[:_FACTORS], 2)} | own
+    made |= {number * factor for number in own for factor in factors}
     for number in own:
-        for factor in factors:
-            made |= {number * factor, number // factor, -(-number // factor), -(-number // factor) * factor}
-    return made
+        for factor in {*_POWERS, *factors}:
+            made |= {number // factor, -(-number // factor), -(-number // factor) * factor}
+    return frozenset(made)
 
 
 def _numbers(subject: Subject) -> set[int]:
@@ -115,7 +123,7 @@ def _numbers(subject: Subject) -> set[int]:
 def _of_buffer(buffer: Buffer) -> Iterator[int]:
     shape = buffer.shape
     yield from (prod(shape[i:j]) for i in range(len(shape)) for j in range(i, len(shape) + 1))
-    yield from (*buffer.rows, buffer.nbytes, buffer.size)
+    yield from buffer.rows
 
 
 def _nearest(subject: Subject, value: int) -> str:

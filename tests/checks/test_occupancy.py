@@ -51,6 +51,15 @@ class TestResidentBlocks:
         assert found(teeny, tmp_path, made) == (set() if fits else warning("occupancy-limit"))
 
 
+class TestCooperativeGrids:
+    def test_all_blocks_are_resident(self, teeny: Teeny, tmp_path: Path) -> None:
+        for blocks, shared, fits in ((192 * 2, 0, True), (192 * 2 + 1, 0, False), (193, 100_000, False)):
+            made = op(tmp_path, block=[1024], grid=[blocks], cooperative=True, shared=shared)
+            ids = {id for id, severity in found(teeny, tmp_path, made) if severity == "error"}
+            assert ids == (set() if fits else {"cooperative-grid"}), blocks
+            assert found(teeny, tmp_path, {**made, "cooperative": False, "shared": 0}) == set()
+
+
 class TestWholeWarps:
     @pytest.mark.parametrize(
         "body",

@@ -48,13 +48,14 @@ class TestExtents:
             ("vector_add_cuda", 3, "i32 N + 1"), ("vector_add_triton", 3, "i32 N - 1"),
             ("softmax_cuda", 2, "i32 COLS - 3"),
             ("linear_cuda", 6, "i32 K + 61"), ("detect_decode_triton", 6, "i32 A - 1"), ("gelu_triton", 2, "i32 2999"),
+            ("vector_add_triton", 3, "i32 2 * N"),
         ],
     )  # fmt: skip
     def test_what_is_computed_wrongly(self, teeny: Teeny, tmp_path: Path, name: str, index: int, wrong: str) -> None:
         assert ("extent-mismatch", "warning") in found(teeny, tmp_path, changed(SAMPLES[name], index, wrong))
 
     @pytest.mark.parametrize(
-        "right", ["x.size", "cdiv(N, BLOCK)", "align(N, BLOCK)", "N * x.itemsize", "N // 32", "4096", "2 * N", "64"]
+        "right", ["x.size", "cdiv(N, BLOCK)", "align(N, BLOCK)", "N * x.itemsize", "N // 32", "4096", "N * BLOCK", "64"]
     )
     def test_what_launches_commonly_pass(self, teeny: Teeny, tmp_path: Path, right: str) -> None:
         op = {**ADD, "cases": []}

@@ -20,6 +20,7 @@ CORPUS = ROOT / "tests" / "corpus"
 FILES = sorted(path.relative_to(ROOT).as_posix() for top in (ROOT / "ptx", CORPUS) for path in top.rglob("*.ptx"))
 NO_ENTRY = {"tests/corpus/handmade/arrays.ptx", "tests/corpus/numba/distance.ptx"}
 
+
 def filled(value: Any, key: str = "") -> Any:
     """An op with its gaps filled as a user in a hurry would: one dim N, few CTAs, small blocks, no reference."""
     if isinstance(value, dict):

@@ -67,7 +67,9 @@ def test_a_map_that_reaches_beyond_its_buffer(teeny: Teeny, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "id", "key"),
     [
-        ({"box": [64, 257]}, "tensormap-box", "box"), ({"box": [0, 64]}, "tensormap-box", "box"),
+        ({"box": [64, 257]}, "tensormap-box", "box"), ({"box": [256, 256], "dtype": "f64"}, "tensormap-box", "box"),
+        ({"shape": [2, 2**32 + 8], "box": [1, 64], "dtype": "u8"}, "tensormap-rank", "of"),
+ ({"box": [0, 64]}, "tensormap-box", "box"),
         ({"box": [64, 4]}, "tensormap-box", "box"), ({"swizzle": "64B"}, "tensormap-swizzle", "swizzle"),
         ({"swizzle": "64B", "interleave": "32B", "shape": [4, 64, 64], "box": [1, 64, 64]}, "tensormap-swizzle",
          "swizzle"),
