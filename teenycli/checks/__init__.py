@@ -25,7 +25,7 @@ from teenycli.checks.geometry import (
     shared_memory,
 )
 from teenycli.checks.gradients import gradients_asked_for
-from teenycli.checks.memory import largest_inputs, memory
+from teenycli.checks.memory import largest_inputs, memory, traced
 from teenycli.checks.occupancy import cooperative_grid, register_file, resident_blocks, whole_warps
 from teenycli.checks.strides import index_reach, stride_values
 from teenycli.checks.subject import Host, Subject, subjects_of
@@ -89,13 +89,18 @@ def check_memory(
     operations on threads. Raises what parsing the body raises.
     """
     subjects = subjects_of(plan, module, spec)
+    trace = traced(subjects, work)
+    found = list(memory(subjects, trace, largest))
 
-    def ask(exchanged: Sequence[Subject], most: int = work // 20) -> list[Finding]:
+    def ask(exchanged: Sequence[Subject]) -> list[Finding] | None:
         errors = [f for f in _of_arguments(exchanged) if f.severity is Severity.ERROR]
-        return errors or list(memory(exchanged, largest, most))
+        if errors:
+            return errors
+        again = traced(exchanged, 4 * trace.spent)
+        return list(memory(exchanged, again, largest)) if again.complete else None
 
-    found = list(memory(subjects, largest, work))
-    return _worst_first(with_swaps(subjects, found, ask))
+    # All exchanges together take no longer than the launches themselves may.
+    return _worst_first(with_swaps(subjects, found, ask, tries=work // 4 // max(trace.spent, 1)))
 
 
 def _worst_first(found: list[Finding]) -> list[Finding]:

@@ -17,17 +17,23 @@ if TYPE_CHECKING:
     from teenycli.footprint import Miss, Touched, Trace
 
 
-def memory(subjects: Sequence[Subject], largest: Collection[str], work: int) -> Iterator[Finding]:
+def traced(subjects: Sequence[Subject], work: int) -> Trace:
+    """What the launches touch; ``work`` is how many operations on lanes it may take. Raises what parsing the body
+    raises."""
+    from teenycli.footprint import footprint_of
+
+    subject = subjects[0]
+    return footprint_of(subject.plan, subject.module, subject.entry, subject.slots, work)
+
+
+def memory(subjects: Sequence[Subject], trace: Trace, largest: Collection[str]) -> Iterator[Finding]:
     """Accesses that miss, elements of outputs that no thread writes or two blocks do, inputs that are hardly read,
     blocks that do nothing.
 
     ``largest`` are the inputs of which no other case has more: a kernel may well see little of a small one, where
-    edges are all there is. ``work`` is how many operations on lanes it may take. Raises what parsing the body raises.
+    edges are all there is.
     """
-    from teenycli.footprint import footprint_of
-
     subject = subjects[0]
-    trace = footprint_of(subject.plan, subject.module, subject.entry, subject.slots, work)
     yield from _misses(subjects, trace)
     if any(miss.problem in ("bounds", "null") for miss in trace.misses.values()):
         return  # where accesses go astray, what is covered says nothing new

@@ -46,6 +46,8 @@ def footprint_of(plan: Plan, module: Module, entry: Function, slots: tuple[Slot,
             except SpentError:
                 trace.complete = False
                 break
+            finally:
+                trace.spent = work - budget.left
     return trace
 
 

@@ -113,6 +113,8 @@ class Trace:
     #: By launch, the CTAs that touched anything.
     busy: dict[int, Array] = field(default_factory=dict)
     complete: bool = True
+    #: Operations on lanes that it took.
+    spent: int = 0
 
     def __post_init__(self) -> None:
         for buffer in self.plan.buffers:
