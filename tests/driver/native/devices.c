@@ -302,8 +302,9 @@ EXPORT CUresult cuCtxGetCurrent(CUcontext *context) {
 
 EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
     BEGIN;
-    REQUIRE(current_context(), CUDA_ERROR_INVALID_CONTEXT);
-    *device = current_context()->device;
+    CUcontext context = current_context();
+    REQUIRE(context, CUDA_ERROR_INVALID_CONTEXT);
+    *device = context->device;
     return CUDA_SUCCESS;
 }
 
@@ -342,17 +343,19 @@ EXPORT CUresult cuCtxSynchronize_v2(CUcontext context) {
 
 EXPORT CUresult cuCtxGetLimit(size_t *value, int limit) {
     BEGIN;
-    REQUIRE(current_context(), CUDA_ERROR_INVALID_CONTEXT);
+    CUcontext context = current_context();
+    REQUIRE(context, CUDA_ERROR_INVALID_CONTEXT);
     REQUIRE(limit >= 0 && limit < 9, CUDA_ERROR_UNSUPPORTED_LIMIT);
-    *value = current_context()->limits[limit];
+    *value = context->limits[limit];
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuCtxSetLimit(int limit, size_t value) {
     BEGIN;
-    REQUIRE(current_context(), CUDA_ERROR_INVALID_CONTEXT);
+    CUcontext context = current_context();
+    REQUIRE(context, CUDA_ERROR_INVALID_CONTEXT);
     REQUIRE(limit >= 0 && limit < 7, CUDA_ERROR_UNSUPPORTED_LIMIT);
-    current_context()->limits[limit] = value;
+    context->limits[limit] = value;
     return CUDA_SUCCESS;
 }
 
