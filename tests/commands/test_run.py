@@ -329,7 +329,6 @@ def test_no_arguments_at_all_is_a_request_for_help(teeny: Teeny) -> None:
     assert "entries" in done.out
 
 
-@pytest.mark.devices("cpu")
 def test_printf_goes_to_stdout_and_with_json_to_stderr(teeny: Teeny, tmp_path: Path) -> None:
     (tmp_path / "k.ptx").write_text(
         ".version 8.7\n.target sm_80\n.address_size 64\n"
