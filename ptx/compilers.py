@@ -96,7 +96,8 @@ def nvcc_ptx(source: Path, target: str, flags: Iterable[str] = (), *, version: t
             cwd = Path(folder) / ("x" * (len(NEUTRAL_FOLDER) - len(folder) - 1))
             cwd.mkdir()
             given = source.name
-            shutil.copy(source, cwd / given)
+            for name in (given, *re.findall(r'^#include "([\w.]+)"', source.read_text(), re.MULTILINE)):
+                shutil.copy(source.with_name(name), cwd / name)
         arch = target.replace("sm_", "compute_")
         _call([nvcc, "-ptx", "-std=c++17", f"-arch={arch}", *flags, given, "-o", str(out)], cwd)
         text = out.read_text()

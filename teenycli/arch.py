@@ -1,4 +1,5 @@
-"""What depends on the GPU architecture: constant-bank base, launch limits, shared memory. Imports only ``errors``.
+"""What depends on the GPU architecture: which PTX it runs, constant-bank base, launch limits, shared memory. Imports
+only ``errors``.
 
 Numbers are from the CUDA C++ Programming Guide's table of technical specifications per compute capability and, for
 the constant bank, from measurement (``docs/layout.md``).
@@ -43,6 +44,50 @@ def parse_target(text: str) -> Target:
     return Target(int(match[1]), match[2])
 
 
+#: CUDA 13 gave Thor, whose capability was 10.1, the number 11.0; texts made before still say sm_101.
+_RENAMED = {101: 110}
+
+
+def takes_target(target: Target, sm: int) -> bool:
+    """Whether a GPU of architecture ``sm`` (90 for sm_90) runs PTX of this ``.target``.
+
+    PTX runs on its own architecture and every later one; with suffix ``a`` on its own alone, with ``f`` on later
+    members of its family, which share the major number (PTX ISA, ".target").
+    """
+    wanted, have = _RENAMED.get(target.sm, target.sm), _RENAMED.get(sm, sm)
+    if target.suffix == "a":
+        return have == wanted
+    if target.suffix == "f":
+        return have >= wanted and have // 10 == wanted // 10
+    return have >= wanted
+
+
+def target_rule(target: Target) -> str:
+    """What :func:`takes_target` demands, as the end of "this PTX runs on …"."""
+    if target.suffix == "a":
+        return f"sm_{target.sm} only"
+    if target.suffix == "f":
+        return f"the sm_{target.sm // 10}x family, from sm_{target.sm} on"
+    return f"sm_{target.sm} and later"
+
+
+#: The PTX version that brought a target, by sm and suffix: PTX ISA, "Release Notes", and ptxas 13.0, which refuses
+#: an older one.
+_SINCE = {
+    (50, ""): (4, 0), (52, ""): (4, 1), (53, ""): (4, 2), (60, ""): (5, 0), (61, ""): (5, 0), (62, ""): (5, 0),
+    (70, ""): (6, 0), (72, ""): (6, 1), (75, ""): (6, 3), (80, ""): (7, 0), (86, ""): (7, 1), (87, ""): (7, 4),
+    (89, ""): (7, 8), (90, ""): (7, 8), (90, "a"): (8, 0), (100, ""): (8, 6), (100, "a"): (8, 6), (100, "f"): (8, 8),
+    (101, ""): (8, 6), (101, "a"): (8, 6), (101, "f"): (8, 8), (103, ""): (8, 8), (103, "a"): (8, 8),
+    (103, "f"): (8, 8), (110, ""): (9, 0), (110, "a"): (9, 0), (110, "f"): (9, 0), (120, ""): (8, 7),
+    (120, "a"): (8, 7), (120, "f"): (8, 8), (121, ""): (8, 8), (121, "a"): (8, 8), (121, "f"): (8, 8),
+}  # fmt: skip
+
+
+def target_since(target: Target) -> tuple[int, int] | None:
+    """The PTX version that brought ``target``; None for one not known here."""
+    return _SINCE.get((target.sm, target.suffix))
+
+
 #: First and last sm of a range, and the address in constant bank 0 at which kernel parameters begin.
 _PARAM_BASE = ((75, 89, 0x160), (90, 90, 0x210), (100, 121, 0x380))
 
@@ -54,7 +99,11 @@ def param_base(sm: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Launch limits. Sizes in bytes; ``shared_optin`` is static plus dynamic shared memory after opting in."""
+    """Limits of a launch, and of an SM, which takes as many blocks as fit it.
+
+    Sizes in bytes; ``shared_optin`` is static plus dynamic shared memory after opting in. ``registers`` are those of
+    an SM, and of a block; ``shared_reserved`` is what the system takes of each block.
+    """
 
     threads_per_block: int = 1024
     block: tuple[int, int, int] = (1024, 1024, 64)
@@ -62,19 +111,31 @@ class Limits:
     cluster: int = 8
     shared_default: int = 48 * 1024
     shared_optin: int = 48 * 1024
+    registers: int = 64 * 1024
+    sm_threads: int = 2048
+    sm_blocks: int = 32
+    sm_shared: int = 64 * 1024
+    shared_reserved: int = 0
 
 
-#: Opt-in limit of shared memory a block, in KiB, by sm. An sm not listed takes that of the nearest one below it.
-_SHARED_OPTIN_KIB = {
-    50: 48, 70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 110: 227, 120: 99,
-    121: 99,
+#: Opt-in limit of shared memory a block in KiB, and an SM's threads, blocks and shared memory in KiB, by sm. An sm not
+#: listed takes those of the nearest one below it.
+_PER_SM = {
+    50: (48, 2048, 32, 64), 52: (48, 2048, 32, 96), 53: (48, 2048, 32, 64), 60: (48, 2048, 32, 64),
+    61: (48, 2048, 32, 96), 62: (48, 2048, 32, 64), 70: (96, 2048, 32, 96), 75: (64, 1024, 16, 64),
+    80: (163, 2048, 32, 164), 86: (99, 1536, 16, 100), 87: (163, 1536, 16, 164), 88: (99, 1536, 16, 100),
+    89: (99, 1536, 24, 100), 90: (227, 2048, 32, 228), 100: (227, 2048, 32, 228), 110: (227, 1536, 24, 228),
+    120: (99, 1536, 24, 100),
 }  # fmt: skip
 
 
 def limits_of(sm: int) -> Limits:
     """Limits of the architecture ``sm`` (80 for sm_80)."""
-    known = max((k for k in _SHARED_OPTIN_KIB if k <= sm), default=50)
-    return Limits(cluster=8 if sm >= 90 else 1, shared_optin=_SHARED_OPTIN_KIB[known] * 1024)
+    optin, threads, blocks, shared = _PER_SM[max((k for k in _PER_SM if k <= sm), default=50)]
+    return Limits(
+        cluster=8 if sm >= 90 else 1, shared_optin=optin * 1024, sm_threads=threads, sm_blocks=blocks,
+        sm_shared=shared * 1024, shared_reserved=1024 if sm >= 80 else 0,
+    )  # fmt: skip
 
 
 def param_bytes_limit(version: tuple[int, int]) -> int:

@@ -14,15 +14,21 @@ pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parent.parent / "teenycli"
 #: Rooms from the ground up; each may import itself and those before it.
-ROOMS = ("ground", "explain", "ptx", "tensors", "manifest", "launch", "devices", "checks", "report", "commands")
-GROUND = {"dtypes", "arch", "errors", "exits", "expressions", "__init__"}
+ROOMS = (
+    "ground", "explain", "ptx", "rust", "tensors", "manifest", "launch", "footprint", "devices", "checks", "report",
+    "commands",
+)  # fmt: skip
+GROUND = {"dtypes", "arch", "releases", "errors", "exits", "expressions", "reading", "__init__"}
 TOP = {"cli", "__main__"}
-HEAVY = ("numpy", "llvmlite", "cuda", "ml_dtypes", "rich", "click", "msgspec", "safetensors")
+HEAVY = (
+    "numpy", "llvmlite", "cuda", "ml_dtypes", "rich", "click", "msgspec", "safetensors", "tree_sitter",
+    "tree_sitter_rust",
+)  # fmt: skip
 #: Where a heavy package may be imported at all.
 ALLOWED = {
-    "numpy": {"tensors", "devices", "report", "commands"}, "ml_dtypes": {"tensors", "devices"}, "llvmlite": {"devices"},
-    "cuda": {"devices"}, "rich": {"report", "commands"}, "click": {"commands", "cli"}, "msgspec": {"manifest"},
-    "safetensors": {"tensors"},
+    "numpy": {"tensors", "footprint", "devices", "report", "commands"}, "ml_dtypes": {"tensors", "devices"},
+    "llvmlite": {"devices"}, "cuda": {"devices"}, "rich": {"report", "commands"}, "click": {"commands", "cli"},
+    "msgspec": {"manifest"}, "safetensors": {"tensors"}, "tree_sitter": {"rust"}, "tree_sitter_rust": {"rust"},
 }  # fmt: skip
 
 
@@ -87,11 +93,15 @@ def loaded_by(code: str) -> set[str]:
 
 
 def _loaded(code: str) -> set[str]:
+    return {name.split(".")[0] for name in _modules(code)}
+
+
+def _modules(code: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport sys\nprint('\\n'.join(sys.modules), file=sys.stderr)"],
         capture_output=True, text=True, check=True, cwd=ROOT.parent,
     )  # fmt: skip
-    return {line.split(".")[0] for line in done.stderr.splitlines()}
+    return {*done.stderr.splitlines()}
 
 
 @pytest.mark.parametrize(
@@ -106,6 +116,17 @@ def test_light_commands_load_nothing_heavy(args: list[str]) -> None:
         assert "rich" not in loaded
 
 
+def test_check_runs_nothing_unless_it_is_asked_to() -> None:
+    loaded = loaded_by("from teenycli.cli import run\nassert run(['check', 'vector_add_cuda', 'gelu_triton']) == 0")
+    assert not loaded & {"llvmlite", "cuda"}
+
+
 def test_ptx_knows_nothing_of_the_rooms_above() -> None:
     loaded = loaded_by("import teenycli.ptx, teenycli.ptx.usage, teenycli.ptx.isa; teenycli.ptx.isa.rows()")
     assert not loaded & {*HEAVY}
+
+
+def test_rust_is_read_without_ptx() -> None:
+    loaded = _modules("import teenycli.rust")
+    assert not {name for name in loaded if name.startswith(("teenycli.ptx", "teenycli.manifest", "teenycli.launch"))}
+    assert not {name.split(".")[0] for name in loaded} & {*HEAVY}

@@ -6,23 +6,33 @@ or over all launches of a plan. ``RULES`` lists them in the order in which their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from teenycli.checks.arguments import argument_count, argument_kind, argument_width, parameter_bytes
+from teenycli.checks.buffers import unused_buffers, unused_parameters
 from teenycli.checks.data import initial_data, row_strides
 from teenycli.checks.direction import buffer_direction, with_directions
+from teenycli.checks.elements import element_types
 from teenycli.checks.geometry import (
     backward_grid,
     block_directives,
     block_limits,
     cluster_shape,
+    compiled_consts,
+    compiled_shared,
     grid_limits,
     shared_memory,
 )
 from teenycli.checks.gradients import gradients_asked_for
-from teenycli.checks.subject import Subject, subjects_of
+from teenycli.checks.memory import largest_inputs, memory
+from teenycli.checks.occupancy import cooperative_grid, register_file, resident_blocks, whole_warps
+from teenycli.checks.strides import index_reach, stride_values
+from teenycli.checks.subject import Host, Subject, subjects_of
+from teenycli.checks.swaps import with_swaps
+from teenycli.checks.targets import driver_fits, target_fits, target_version
 from teenycli.checks.tensormaps import tensor_maps
+from teenycli.checks.values import extents_known, values_fit
 from teenycli.errors import Finding, Severity
 from teenycli.launch.plan import Plan
 from teenycli.manifest.spec import OpSpec
@@ -33,31 +43,77 @@ PlanRule = Callable[[Sequence[Subject]], Iterator[Finding]]
 
 _ARGUMENTS: tuple[Rule, ...] = (argument_count, argument_width, argument_kind)
 _BUFFERS: tuple[PlanRule, ...] = (buffer_direction,)
+#: What arguments mean to the kernel: asked where each of them fits its parameter.
+_MEANING: tuple[PlanRule, ...] = (unused_buffers,)
+_VALUES: tuple[Rule, ...] = (
+    element_types, stride_values, extents_known, values_fit, index_reach, unused_parameters,
+)  # fmt: skip
 _GEOMETRY: tuple[Rule, ...] = (
-    parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, cluster_shape, shared_memory,
+    parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, compiled_consts, cluster_shape,
+    shared_memory, compiled_shared, register_file, resident_blocks, cooperative_grid, whole_warps,
     tensor_maps,
 )  # fmt: skip
+_TARGETS: tuple[PlanRule, ...] = (target_version, target_fits, driver_fits)
 _DATA: tuple[PlanRule, ...] = (row_strides, initial_data, gradients_asked_for)
-RULES = (*_ARGUMENTS, *_BUFFERS, *_GEOMETRY, *_DATA)
+RULES = (*_TARGETS, *_ARGUMENTS, *_BUFFERS, *_MEANING, *_VALUES, *_GEOMETRY, *_DATA)
 
+#: Operations on threads that looking at what a plan touches may take: a second or so.
+MEMORY_WORK = 60_000_000
 #: Ids of the findings without which no launch can be laid out: ``--no-check`` does not skip these.
 LAYOUT_IDS = frozenset({"argument-count", "argument-width", "row-stride"})
 
 
-def check(plan: Plan, module: Module, spec: OpSpec) -> list[Finding]:
+def check(plan: Plan, module: Module, spec: OpSpec, host: Host | None = None) -> list[Finding]:
     """Every finding of every rule, worst first, else in the rules' order.
 
-    What is found in some launches of several says in which; what is found in all of them is said once.
+    ``host`` is the GPU and driver that the launches are for, where that is said. What is found in some launches of
+    several says in which; what is found in all of them is said once.
+    """
+    subjects = subjects_of(plan, module, spec, host)
+    found = [
+        *_of_plan(_TARGETS, subjects),
+        *with_swaps(subjects, _of_arguments(subjects), _of_arguments),
+        *_of_launches(_GEOMETRY, subjects),
+        *_of_plan(_DATA, subjects),
+    ]
+    return _worst_first(found)
+
+
+def check_memory(
+    plan: Plan, module: Module, spec: OpSpec, largest: Collection[str] = (), work: int = MEMORY_WORK
+) -> list[Finding]:
+    """What the launches touch that they should not, or not at all: of a plan without errors, since it takes the
+    arguments as they are. Needs numpy and some milliseconds.
+
+    ``largest`` are the inputs that should be read (see ``largest_inputs``), ``work`` bounds what it takes, in
+    operations on threads. Raises what parsing the body raises.
     """
     subjects = subjects_of(plan, module, spec)
-    found = [
-        *_of_launches(_ARGUMENTS, subjects),
-        *(finding for rule in _BUFFERS for finding in rule(subjects)),
-        *_of_launches(_GEOMETRY, subjects),
-        *(finding for rule in _DATA for finding in rule(subjects)),
-    ]
+
+    def ask(exchanged: Sequence[Subject], most: int = work // 20) -> list[Finding]:
+        errors = [f for f in _of_arguments(exchanged) if f.severity is Severity.ERROR]
+        return errors or list(memory(exchanged, largest, most))
+
+    found = list(memory(subjects, largest, work))
+    return _worst_first(with_swaps(subjects, found, ask))
+
+
+def _worst_first(found: list[Finding]) -> list[Finding]:
     order = list(Severity)
     return sorted(found, key=lambda finding: order.index(finding.severity))
+
+
+def _of_arguments(subjects: Sequence[Subject]) -> list[Finding]:
+    """What is wrong between arguments and parameters."""
+    misfits = list(_of_launches(_ARGUMENTS, subjects))
+    found = [*misfits, *_of_plan(_BUFFERS, subjects)]
+    if not misfits:
+        found += [*_of_plan(_MEANING, subjects), *_of_launches(_VALUES, subjects)]
+    return found
+
+
+def _of_plan(rules: Sequence[PlanRule], subjects: Sequence[Subject]) -> Iterator[Finding]:
+    return (finding for rule in rules for finding in rule(subjects))
 
 
 def _of_launches(rules: Sequence[Rule], subjects: Sequence[Subject]) -> Iterator[Finding]:
@@ -82,4 +138,4 @@ def directed(plan: Plan, module: Module, spec: OpSpec) -> Plan:
     return with_directions(subjects_of(plan, module, spec)[0])
 
 
-__all__ = ["LAYOUT_IDS", "RULES", "check", "directed"]
+__all__ = ["LAYOUT_IDS", "MEMORY_WORK", "RULES", "Host", "check", "check_memory", "directed", "largest_inputs"]

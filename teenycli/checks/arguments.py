@@ -6,35 +6,38 @@ them. May import ``checks.subject`` and what it may.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from teenycli.arch import param_bytes_limit
-from teenycli.checks.subject import Subject
+from teenycli.checks.subject import Passed, Subject
 from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, Place
 from teenycli.launch.plan import Argument, Field
 from teenycli.ptx.layout import Slot, layout_size
-from teenycli.ptx.usage import Usage
+from teenycli.ptx.usage import Part, Usage
 
 
-def argument_count(subject: Subject) -> Iterator[Finding]:
+def argument_count(subject: Passed) -> Iterator[Finding]:
     """As many arguments as parameters, the compiler's own aside."""
     given, wanted = len(subject.args), len(subject.visible)
     if given == wanted:
         return
-    hidden = f" (and {subject.hidden} hidden, which teeny passes itself)" if subject.hidden else ""
+    hidden = f" (and {subject.hidden} hidden, which the compiler appended)" if subject.hidden else ""
     yield Finding(
         "argument-count",
         f"{_plural(given, 'argument')} for an entry of {_plural(wanted, 'parameter')}{hidden}",
         where=subject.key("args"),
         hint=_first_misfit(subject),
-        note=f"{subject.entry.name} takes {_signature(subject)}",
+        note=f"{subject.entry.name} takes {signature(subject.visible)}",
     )
 
 
-def _first_misfit(subject: Subject) -> str:
+def _first_misfit(subject: Passed) -> str:
     """Which parameter seems to lack an argument, or which argument seems to be one too many."""
     args, slots = subject.args, subject.visible
+    if subject.hidden and len(args) == len(slots) + subject.hidden:
+        last = ", ".join(f"{argument.index} '{argument.name}'" for argument in args[len(slots) :])
+        return f"leave out the last: teeny passes the hidden parameters itself, for which there is argument {last}"
     if len(args) + 1 == len(slots):
         fits = [slots[k] for k in range(len(slots)) if _fit(subject, args, slots[:k] + slots[k + 1 :])]
         if fits:
@@ -49,18 +52,21 @@ def _first_misfit(subject: Subject) -> str:
     return f"nothing is passed for {_param(slots[len(args)])}" if len(args) < len(slots) else "leave the last ones out"
 
 
-def _fit(subject: Subject, args: tuple[Argument, ...], slots: tuple[Slot, ...]) -> bool:
-    return all(
-        argument.size == slot.size and not _kind_problem(argument, slot, subject.usages[slot.index])
-        for argument, slot in zip(args, slots, strict=True)
-    )
+def _fit(subject: Passed, args: tuple[Argument, ...], slots: tuple[Slot, ...]) -> bool:
+    return all(fits_slot(arg, slot, subject.usages[slot.index]) for arg, slot in zip(args, slots, strict=True))
 
 
-def _signature(subject: Subject) -> str:
-    return ", ".join(_type(slot) for slot in subject.visible) or "no parameters"
+def fits_slot(argument: Argument, slot: Slot, usage: Usage) -> bool:
+    """Whether an argument has its parameter's size, and no kind that the body makes nothing of."""
+    return argument.size == slot.size and not _kind_problem(argument, slot, usage)
 
 
-def argument_width(subject: Subject) -> Iterator[Finding]:
+def signature(slots: Iterable[Slot]) -> str:
+    """Parameters as a list of types."""
+    return ", ".join(map(_type, slots)) or "no parameters"
+
+
+def argument_width(subject: Passed) -> Iterator[Finding]:
     """Each argument has its parameter's size in bytes."""
     if len(subject.args) != len(subject.visible):
         return
@@ -71,12 +77,12 @@ def argument_width(subject: Subject) -> Iterator[Finding]:
                 f"argument {argument.index} '{argument.name}' is {argument.kind}, {_bytes(argument.size)}; "
                 f"{_param(slot)} takes {_bytes(slot.size)}",
                 where=subject.key(argument.source),
-                hint=_kinds_that_fit(slot, subject.usages[slot.index]),
+                hint=subject.cure(_kinds_that_fit(slot, subject.usages[slot.index]), slot),
                 note=subject.declared(slot),
             )
 
 
-def argument_kind(subject: Subject) -> Iterator[Finding]:
+def argument_kind(subject: Passed) -> Iterator[Finding]:
     """A pointer where an address is wanted, a float where one is computed with, an integer elsewhere."""
     if len(subject.args) != len(subject.visible):
         return
@@ -89,7 +95,7 @@ def argument_kind(subject: Subject) -> Iterator[Finding]:
                 "argument-kind",
                 f"argument {argument.index} '{argument.name}' is {argument.kind}; {_param(slot)} {problem}",
                 where=subject.key(argument.source),
-                hint=_kinds_that_fit(slot, subject.usages[slot.index]),
+                hint=subject.cure(_kinds_that_fit(slot, subject.usages[slot.index]), slot),
                 note=subject.declared(slot),
             )
 
@@ -113,25 +119,45 @@ def parameter_bytes(subject: Subject) -> Iterator[Finding]:
 def _kind_problem(argument: Argument, slot: Slot, usage: Usage) -> str | None:
     """What the parameter is instead, when the argument is of another kind."""
     for item in argument.fields:
-        problem = _field_problem(item, slot, usage)
+        if slot.param.dims:
+            part = usage.part(item.offset)
+            problem = None if part is None else _member_problem(item, part)
+        else:
+            problem = _field_problem(item, slot, usage)
         if problem:
             return problem if len(argument.fields) == 1 else f"{problem} at byte {item.offset}"
     return None
 
 
+def _member_problem(item: Field, part: Part) -> str | None:
+    """What the member of a struct is instead. Nothing where it is loaded together with others, or partly; a pair of
+    halves in a word is no number of its own."""
+    size = DTYPES[item.kind].size if item.kind in DTYPES else 0
+    if part.escaped or any(load.size != size for load in part.loads):
+        return None
+    types = {load.type for load in part.loads} | part.types
+    floats = any(kind in DTYPES and DTYPES[kind].is_float and DTYPES[kind].size == size for kind in types)
+    if item.kind == "ptr":
+        return "holds a floating-point number" if floats else None if part.address else "is used in no address"
+    if part.pointer:
+        return "is a pointer"
+    if floats == DTYPES[item.kind].is_float or floats == part.as_integer:
+        return None
+    return "holds a floating-point number" if floats else "holds an integer"
+
+
 def _field_problem(item: Field, slot: Slot, usage: Usage) -> str | None:
     if item.kind in ("bytes", "tensormap"):
         return None
-    pointer = is_pointer(slot, usage)
     if item.kind == "ptr":
-        floats, integers = _number_kinds(item, slot, usage)
+        floats, integers = _number_kinds(item.offset, 8, slot, usage)
         if floats and not integers:
             return "holds a floating-point number"
-        scalar = usage.loads and not usage.address and not usage.escaped and not slot.param.dims
+        scalar = usage.loads and not usage.address and not usage.escaped
         return "is used in no address" if scalar and slot.param.pointer is None else None
-    if pointer and not slot.param.dims:
+    if is_pointer(slot, usage):
         return "is a pointer"
-    floats, integers = _number_kinds(item, slot, usage)
+    floats, integers = _number_kinds(item.offset, DTYPES[item.kind].size, slot, usage)
     if DTYPES[item.kind].is_float:
         return None if floats else "holds an integer"
     return None if integers else "holds a floating-point number"
@@ -142,17 +168,19 @@ def is_pointer(slot: Slot, usage: Usage) -> bool:
     return slot.param.pointer is not None or usage.pointer
 
 
-def _number_kinds(item: Field, slot: Slot, usage: Usage) -> tuple[bool, bool]:
-    """Whether a float, and whether an integer, fits the parameter at the field's offset.
+def _number_kinds(offset: int, size: int, slot: Slot, usage: Usage) -> tuple[bool, bool]:
+    """Whether a float, and whether an integer, of ``size`` bytes fits the parameter at ``offset``.
 
-    What the body loads refines what the list declares: a ``.u32`` loaded as ``.f32`` is a float.
+    What the code loads there refines what the list declares: a ``.u32`` loaded as ``.f32`` is a float. A load of
+    another size, as of one that copies two members at once, says nothing.
     """
-    loads = [load.type for load in usage.loads if load.offset == item.offset]
-    whole = len(loads) == len(usage.loads)  # uses are known of the parameter, not of its parts
-    floats = any(kind[0] == "f" for kind in loads) or (whole and usage.as_float)
-    integers = any(kind[0] in "us" for kind in loads) or (whole and usage.as_integer)
-    if floats or integers:
-        return floats, integers
+    part = usage.part(offset)
+    if part is not None and part.size == size:
+        loads = [load.type for load in part.loads]
+        floats = any(kind[0] == "f" for kind in loads) or part.as_float
+        integers = any(kind[0] in "us" for kind in loads) or part.as_integer
+        if floats or integers:
+            return floats, integers
     declared = slot.param.type[0]
     return declared in "fb", declared in "usb"
 
@@ -160,18 +188,17 @@ def _number_kinds(item: Field, slot: Slot, usage: Usage) -> tuple[bool, bool]:
 # --- words -------------------------------------------------------------------------------------------------------
 
 
-def _kinds_that_fit(slot: Slot, usage: Usage) -> str | None:
+def _kinds_that_fit(slot: Slot, usage: Usage) -> list[str]:
     if slot.param.dims or slot.param.vector > 1:
-        return f"write it as a struct of {_bytes(slot.size)}, '{{…}}'"
+        return ["struct"]
     if is_pointer(slot, usage):
-        return "write it as ptr"
-    floats, integers = _number_kinds(Field("i32", 0), slot, usage)
-    fitting = [
+        return ["ptr"]
+    floats, integers = _number_kinds(0, slot.size, slot, usage)
+    return [
         name
         for name, dtype in DTYPES.items()
         if dtype.size == slot.size and name not in ("e4m3", "e5m2", "ptr") and (floats if dtype.is_float else integers)
     ]
-    return f"kinds that fit: {', '.join(fitting)}" if fitting else None
 
 
 def _param(slot: Slot) -> str:

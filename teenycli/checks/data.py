@@ -1,4 +1,4 @@
-"""Rules on what buffers hold at first: a file has the bytes, shape and values that its buffer needs.
+"""Rules on what buffers hold at first: a file or an expression has the shape and values that its buffer needs.
 
 May import ``checks.subject``, ``tensors``, and what they may.
 """
@@ -9,31 +9,39 @@ from collections.abc import Iterator, Sequence
 
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding, TeenyError
+from teenycli.manifest.spec import DEFAULT_INITS
 
-#: What ``tensors`` says of a file that is there and does not fit. Anything else is an error of the op as a whole.
-_MISFITS = frozenset({"byte-count", "array-shape", "value-out-of-range"})
+#: What ``tensors`` says of data that are there and do not fit. Anything else is an error of the op as a whole.
+_MISFITS = frozenset({"byte-count", "array-shape", "value-out-of-range", "element-type"})
+#: Bytes of a buffer up to which an expression is computed to see what it gives.
+_MOST = 1 << 26
+_GENERATORS = frozenset(DEFAULT_INITS.values()) | {"ones", "arange"}
 
 
 def initial_data(subjects: Sequence[Subject]) -> Iterator[Finding]:
-    """Each ``init`` that names a file holds product(shape) elements that the dtype can hold.
+    """Each ``init`` that names a file, or is an expression, gives product(shape) elements that the dtype can hold.
 
-    Raises TeenyError when the file cannot be read at all.
+    Raises TeenyError when the file cannot be read at all, or the expression not be computed.
     """
     subject = subjects[0]
-    files = [b for b in subject.plan.buffers if isinstance(b.init, str) and _may_be_file(b.init)]
-    if not files:
-        return  # and numpy stays out
-    from teenycli.tensors.arrays import fill, parse_init
+    plan = subject.plan
+    said = [b for b in plan.buffers if isinstance(b.init, str) and b.init not in _GENERATORS]
+    if not said:
+        return
+    from teenycli.tensors.arrays import Expression, fill, parse_init
     from teenycli.tensors.files import FileRef
 
-    for buffer in files:
+    names = {**plan.consts, **plan.scalars, **plan.case}
+    for buffer in said:
         assert isinstance(buffer.init, str)
         init = parse_init(buffer.init)
-        if not isinstance(init, FileRef):
+        if not isinstance(init, FileRef) and not (isinstance(init, Expression) and buffer.nbytes <= _MOST):
             continue
         try:
-            fill(init, buffer.dtype, buffer.shape, buffer.name, 0, subject.spec.folder)
+            fill(init, buffer.dtype, buffer.shape, buffer.name, 0, subject.spec.folder, names)
         except TeenyError as error:
+            if error.finding.id == "unknown-name" and isinstance(init, Expression):
+                continue  # it may be of another buffer, which a run fills first
             if error.finding.id not in _MISFITS:
                 raise
             shape = ", ".join(map(str, buffer.shape))
@@ -61,7 +69,3 @@ def row_strides(subjects: Sequence[Subject]) -> Iterator[Finding]:
                 ),
                 hint=f"a row stride is at least {elems:,}: align({elems:,}, n) rounds it up to a multiple of n",
             )
-
-
-def _may_be_file(init: str) -> bool:
-    return "." in init or init.startswith("@")

@@ -10,10 +10,8 @@ from dataclasses import replace
 
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding
-from teenycli.launch.plan import Address, Argument, Buffer, Plan
+from teenycli.launch.plan import Argument, Buffer, Plan
 from teenycli.ptx.layout import Slot
-
-_WRITES = {"store", "atomic"}
 
 
 def buffer_direction(subjects: Sequence[Subject]) -> Iterator[Finding]:
@@ -30,11 +28,9 @@ def buffer_direction(subjects: Sequence[Subject]) -> Iterator[Finding]:
     found: dict[tuple[str, str], Finding] = {}
     for subject, argument, slot, buffer in pointers:
         usage = subject.usages[slot.index]
-        kinds = {access.kind for access in usage.accesses}
-        known = bool(usage.loads) and not usage.escaped and "other" not in kinds
-        writes = bool(kinds & _WRITES)
-        written[buffer.name] = written.get(buffer.name, False) or writes or not known
-        if known and writes and not buffer.is_output and buffer.role != "scratch":
+        known = bool(usage.loads) and not usage.opaque
+        written[buffer.name] = written.get(buffer.name, False) or usage.writes or not known
+        if known and usage.writes and not buffer.is_output and buffer.role != "scratch":
             finding = _input_written(subject, argument, slot, buffer)
             found.setdefault((argument.source, buffer.name), finding)
     for subject, argument, slot, buffer in pointers:
@@ -78,9 +74,9 @@ def with_directions(subject: Subject) -> Plan:
 
     def directed(buffer: Buffer) -> Buffer:
         done = kinds.get(buffer.name, set())
-        if not done & _WRITES:
+        if not done & {"store", "atomic"}:
             return buffer
-        return replace(buffer, role="output") if done == {"store"} else replace(buffer, output=buffer.name)
+        return replace(buffer, role="output") if done <= {"store", "hint"} else replace(buffer, output=buffer.name)
 
     return replace(subject.plan, buffers=tuple(directed(buffer) for buffer in subject.plan.buffers))
 
@@ -88,6 +84,6 @@ def with_directions(subject: Subject) -> Plan:
 def _pointers(subject: Subject) -> Iterator[tuple[Argument, Slot, Buffer]]:
     """Arguments that are a pointer, with their parameters and buffers."""
     for argument, slot in zip(subject.args, subject.visible, strict=True):
-        value = argument.fields[0].value if len(argument.fields) == 1 else None
-        if isinstance(value, Address) and value.buffer is not None and subject.usages[slot.index].address:
-            yield argument, slot, subject.plan.buffer(value.buffer)
+        address = argument.address
+        if address is not None and address.buffer is not None and subject.usages[slot.index].address:
+            yield argument, slot, subject.plan.buffer(address.buffer)

@@ -11,6 +11,8 @@ from math import prod
 
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding, Severity
+from teenycli.launch.values import parse_number
+from teenycli.ptx.metadata import is_triton
 from teenycli.ptx.model import Triple
 
 _AXES = "xyz"
@@ -28,13 +30,46 @@ def block_directives(subject: Subject) -> Iterator[Finding]:
             note='the driver refuses any other block with a bare "invalid argument"',
         )
     most = subject.entry.directives.maxntid
-    if most is not None and wanted is None and prod(block) > prod(most):
+    if wanted is not None:
+        return
+    threads, says = _compiled_threads(subject)
+    if threads is not None and prod(block) != threads:
+        yield Finding(
+            "block-mismatch",
+            f"block {_dims(block)} has {prod(block):,} threads, but the entry was compiled for {threads:,} ({says})",
+            where=subject.key("block"),
+            hint=f'block = "ptx" takes it from there; or block = [{threads}]',
+            note="with fewer or more, each of which does a part for that many, the result is wrong",
+        )
+    elif most is not None and prod(block) > prod(most):
         yield Finding(
             "block-too-large",
             f"block {_dims(block)} has {prod(block):,} threads, but the entry was compiled for at most "
             f"{prod(most):,} (.maxntid {_dims(most)})",
             where=subject.key("block"),
             hint=f"launch at most {prod(most):,} threads a block, or compile with other __launch_bounds__",
+        )
+
+
+def _compiled_threads(subject: Subject) -> tuple[int | None, str]:
+    """How many threads the compiler made the code for, where no directive demands them, and what says so."""
+    warps, most = subject.compiled.metadata.num_warps, subject.entry.directives.maxntid
+    if warps is not None:
+        return 32 * warps, f"num_warps = {warps} in its metadata"
+    if most is not None and is_triton(subject.module, subject.entry):
+        return prod(most), f".maxntid {_dims(most)}, which in Triton's code is no bound"
+    return None, ""
+
+
+def compiled_shared(subject: Subject) -> Iterator[Finding]:
+    """As much dynamic shared memory as the compiler says that the entry needs."""
+    wanted, given = subject.compiled.metadata.shared, subject.launch.shared
+    if wanted is not None and given < wanted:
+        yield Finding(
+            "shared-mismatch",
+            f"{given:,} bytes of dynamic shared memory, and the compiler's metadata says {wanted:,}",
+            where=subject.key("shared"),
+            hint="leave 'shared' out: it is taken from there",
         )
 
 
@@ -91,6 +126,19 @@ def _within(subject: Subject, what: str, dims: Triple, most: Triple) -> Iterator
             )
 
 
+def compiled_consts(subject: Subject) -> Iterator[Finding]:
+    """Consts that the compiler noted have the values that it noted."""
+    for name, text in subject.compiled.metadata.other.items():
+        value = subject.plan.consts.get(name)
+        if value is not None and parse_number(text) not in (None, value):
+            yield Finding(
+                "const-mismatch",
+                f"the const '{name}' is {value}, and the compiler's notes in the PTX say {text}",
+                where=subject.key(f"consts.{name}"),
+                hint="nothing sets a const from outside: it is what was compiled in",
+            )
+
+
 def cluster_shape(subject: Subject) -> Iterator[Finding]:
     """The cluster is the entry's, within limits, and divides the grid."""
     cluster, directives = subject.launch.cluster, subject.entry.directives
@@ -101,6 +149,14 @@ def cluster_shape(subject: Subject) -> Iterator[Finding]:
             f"cluster {_dims(cluster)}, but the entry was compiled for {_dims(wanted)} (.reqnctapercluster)",
             where=subject.key("cluster"),
             hint=f"cluster = [{', '.join(map(str, wanted))}], or leave it out",
+        )
+    ctas = subject.compiled.metadata.num_ctas
+    if wanted is None and ctas is not None and ctas > 1 and prod(cluster) != ctas:
+        yield Finding(
+            "cluster-mismatch",
+            f"cluster {_dims(cluster)}, but the entry was compiled for {ctas} CTAs (num_ctas in its metadata)",
+            where=subject.key("cluster"),
+            hint=f"cluster = [{ctas}], or leave it out",
         )
     most = directives.maxclusterrank or subject.limits.cluster
     if prod(cluster) > most:
@@ -122,14 +178,15 @@ def cluster_shape(subject: Subject) -> Iterator[Finding]:
 
 
 def shared_memory(subject: Subject) -> Iterator[Finding]:
-    """Static and dynamic shared memory together fit the architecture."""
+    """Static and dynamic shared memory together fit the architecture; static alone, what needs no opting in."""
     static, dynamic = subject.static_shared, subject.launch.shared
     limits = subject.limits
-    if static > limits.shared_default and static > limits.shared_optin:
+    if static > limits.shared_default:
         yield Finding(
             "shared-limit",
-            f"{static:,} bytes of static shared memory; sm_{subject.sm} has {limits.shared_optin:,} a block",
+            f"{static:,} bytes of static shared memory; no compiler takes more than {limits.shared_default:,}",
             where=subject.key("shared"),
+            hint="declare it extern, and say how much with 'shared'",
         )
     elif static + dynamic > limits.shared_optin:
         yield Finding(
@@ -138,6 +195,15 @@ def shared_memory(subject: Subject) -> Iterator[Finding]:
             f"sm_{subject.sm} has {limits.shared_optin:,} a block",
             where=subject.key("shared"),
             hint="use smaller tiles or fewer stages",
+        )
+    elif static + dynamic > limits.shared_default:
+        yield Finding(
+            "shared-optin",
+            f"{static + dynamic:,} bytes of shared memory, over the {limits.shared_default:,} that need no opting in",
+            Severity.NOTE,
+            where=subject.key("shared"),
+            hint="a launch that is not teeny's calls cuFuncSetAttribute first, with "
+            f"CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = {dynamic}",
         )
 
 

@@ -5,18 +5,25 @@ May import ``launch``, ``manifest``, ``ptx``, ``arch`` and ``errors``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
-from teenycli.arch import Limits, limits_of, parse_target
+from teenycli.arch import Limits, Target, limits_of, parse_target
 from teenycli.errors import Place
-from teenycli.launch.plan import Argument, Launch, Plan
-from teenycli.manifest.spec import KernelSpec, OpSpec
+from teenycli.launch.plan import Argument, Field, Launch, Plan
+from teenycli.manifest.spec import ArgSpec, KernelSpec, OpSpec
 from teenycli.ptx import code_of
+from teenycli.ptx.code import Code, Op
 from teenycli.ptx.layout import Slot, layout
+from teenycli.ptx.metadata import Metadata, metadata_of
 from teenycli.ptx.model import Function, Module
 from teenycli.ptx.search import shared_static
+from teenycli.ptx.strides import Reached, Unit, reached
 from teenycli.ptx.usage import Usage, usage_of
+from teenycli.ptx.warps import warp_wide
+from teenycli.releases import Driver
 
 
 @dataclass
@@ -34,13 +41,68 @@ class Compiled:
         return layout(self.entry, self.sm)
 
     @cached_property
+    def code(self) -> Code:
+        """The body. Parses it."""
+        return code_of(self.module, self.entry)
+
+    @cached_property
     def usages(self) -> tuple[Usage, ...]:
-        """What the body does with each parameter. Parses the body."""
-        return usage_of(code_of(self.module, self.entry))
+        """What the body does with each parameter."""
+        return usage_of(self.code)
+
+    @cached_property
+    def reached(self) -> dict[Unit, Reached]:
+        """How the body makes the addresses that each parameter is part of."""
+        return reached(self.code)
+
+    @cached_property
+    def warp_wide(self) -> Op | None:
+        """An instruction that a whole warp takes part in."""
+        return warp_wide(self.code)
+
+    @cached_property
+    def metadata(self) -> Metadata:
+        """What the compiler noted beside the code."""
+        return metadata_of(self.module, self.entry)
 
     @cached_property
     def static_shared(self) -> int:
         return shared_static(self.module, self.entry)
+
+    def declared(self, slot: Slot) -> str:
+        """Where a parameter is declared, for a note."""
+        return f"{slot.param.name} is declared at {self.module.source.name}:{slot.param.at.line}"
+
+
+class Passed(Protocol):
+    """Arguments beside the parameters that they stand for: all that the rules on arguments look at."""
+
+    @property
+    def entry(self) -> Function: ...
+    @property
+    def args(self) -> tuple[Argument, ...]: ...
+    @property
+    def visible(self) -> tuple[Slot, ...]: ...
+    @property
+    def hidden(self) -> int: ...
+    @property
+    def usages(self) -> tuple[Usage, ...]: ...
+    def key(self, name: str) -> Place:
+        """The place of an argument's ``source``, or of all arguments (``args``)."""
+
+    def declared(self, slot: Slot) -> str:
+        """Where a parameter is declared, for a note."""
+
+    def cure(self, kinds: Sequence[str], slot: Slot) -> str | None:
+        """How to pass one of ``kinds`` (of dtypes, ``ptr``, ``struct``), for a hint."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """What launches are for, as far as it is said: an architecture, a driver. Else it is what the PTX names."""
+
+    gpu: Target | None = None
+    driver: Driver | None = None
 
 
 @dataclass
@@ -51,6 +113,7 @@ class Subject:
     launch: Launch
     compiled: Compiled
     spec: OpSpec
+    host: Host = Host()
 
     @property
     def module(self) -> Module:
@@ -107,13 +170,40 @@ class Subject:
                 return origin.place(name.removeprefix(f"{origin.prefix}."))
         return self.kernel.origin.place(name)
 
+    def named(self, argument: Argument, item: Field) -> str | None:
+        """The dim, scalar or const that ``argument`` passes as it is; None for anything else that comes to a value."""
+        if argument.index >= len(self.kernel.args):
+            return None
+        known = {*self.plan.case, *self.plan.scalars, *self.plan.consts}
+        for spec, field in zip(_leaves(self.kernel.args[argument.index]), argument.fields, strict=False):
+            if field is item and spec.value is not None and spec.value.text.strip() in known:
+                return spec.value.text.strip()
+        return None
+
     def declared(self, slot: Slot) -> str:
         """Where a parameter is declared, for a note."""
-        return f"{slot.param.name} is declared at {self.module.source.name}:{slot.param.at.line}"
+        return self.compiled.declared(slot)
+
+    def cure(self, kinds: Sequence[str], slot: Slot) -> str | None:
+        """How the manifest writes an argument of one of ``kinds``, for a hint."""
+        if kinds == ["struct"]:
+            return f"write it as a struct of {slot.size:,} byte{'' if slot.size == 1 else 's'}, '{{…}}'"
+        if kinds == ["ptr"]:
+            return "write it as ptr"
+        return f"kinds that fit: {', '.join(kinds)}" if kinds else None
 
 
-def subjects_of(plan: Plan, module: Module, spec: OpSpec) -> tuple[Subject, ...]:
-    """A subject for each launch of the plan, for the entry's own ``.target``."""
+def _leaves(spec: ArgSpec) -> Iterator[ArgSpec]:
+    """An argument, or the members of a struct."""
+    if not spec.members:
+        yield spec
+    for member in spec.members:
+        yield from _leaves(member)
+
+
+def subjects_of(plan: Plan, module: Module, spec: OpSpec, host: Host | None = None) -> tuple[Subject, ...]:
+    """A subject for each launch of the plan, for the ``host``'s architecture, else the entry's own ``.target``."""
     entry = next(e for e in module.entries if e.name == plan.entry)
-    compiled = Compiled(module, entry, parse_target(module.target).sm)
-    return tuple(Subject(plan, launch, compiled, spec) for launch in plan.launches)
+    host = host or Host()
+    compiled = Compiled(module, entry, (host.gpu or parse_target(module.target)).sm)
+    return tuple(Subject(plan, launch, compiled, spec, host) for launch in plan.launches)

@@ -7,6 +7,7 @@ CUDA Driver API, "Tensor Map Object Management", ``cuTensorMapEncodeTiled``; PTX
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding
@@ -14,7 +15,7 @@ from teenycli.launch.plan import TensorMap
 from teenycli.ptx.layout import Slot
 
 _SPANS = {"32B": 32, "64B": 64, "128B": 128}
-_RANK, _BOX, _STEP = 5, 256, 8
+_RANK, _BOX, _STEP, _EXTENT = 5, 256, 8, 2**32
 
 
 def tensor_maps(subject: Subject) -> Iterator[Finding]:
@@ -37,6 +38,10 @@ def _shape(subject: Subject, of: TensorMap) -> Iterator[Finding]:
     if not least <= len(of.shape) <= _RANK:
         yield _finding(subject, of, "tensormap-rank", "of", f"{len(of.shape)} dimensions; {least} to {_RANK} can be")
         return
+    for k, extent in enumerate(of.shape):
+        if extent > _EXTENT:
+            message = f"dimension {k} is {extent:,} elements; a map takes up to 2**32"
+            yield _finding(subject, of, "tensormap-rank", "of", message, "describe a part: of = 'x + n'")
     for k, extent in enumerate(of.box):
         if not 1 <= extent <= _BOX:
             yield _finding(subject, of, "tensormap-box", "box", f"box[{k}] is {extent:,} elements; 1 to {_BOX} can be")
@@ -44,6 +49,13 @@ def _shape(subject: Subject, of: TensorMap) -> Iterator[Finding]:
         if not 1 <= step <= _STEP:
             message = f"element_strides[{k}] is {step}; 1 to {_STEP} can be"
             yield _finding(subject, of, "tensormap-element-stride", "element_strides", message)
+    steps = zip(of.box, of.element_strides, strict=True)
+    moved = prod(-(-extent // step) for extent, step in steps if step > 0) * of.dtype.size
+    if moved > subject.limits.shared_optin:
+        message = (
+            f"a box is {moved:,} bytes; sm_{subject.sm} has {subject.limits.shared_optin:,} of shared memory a block"
+        )
+        yield _finding(subject, of, "tensormap-box", "box", message)
     inner = of.box[-1] * of.dtype.size
     if of.interleave == "none" and inner % 16:
         message = f"a row of the box is {of.box[-1]} x {of.dtype.size} = {inner:,} bytes, which is no multiple of 16"

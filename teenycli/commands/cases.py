@@ -5,12 +5,13 @@ May import the rooms below.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from teenycli.checks import check, directed
+from teenycli.arch import parse_target
+from teenycli.checks import MEMORY_WORK, Host, check, check_memory, directed
 from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.launch.backward import plan_backward
 from teenycli.launch.build import plan_case, with_inits
@@ -21,6 +22,7 @@ from teenycli.manifest.load import Manifest, find_manifest, load_manifest, ptx_f
 from teenycli.manifest.spec import Init, KernelSpec, OpSpec, Origin, PipelineSpec
 from teenycli.ptx import Module, outline, read_source
 from teenycli.ptx.search import shared_memory
+from teenycli.releases import parse_driver
 
 if TYPE_CHECKING:
     from teenycli.commands.checkpoint import Checkpoint
@@ -68,24 +70,53 @@ def module_of(spec: KernelSpec) -> Module:
     return outline(read_source("-" if spec.ptx == "-" else ptx_file(spec)))
 
 
+def host_of(gpu: str | None, driver: str | None) -> Host:
+    """What ``--for`` and ``--driver`` name. Raises TeenyError ``unknown-target``, ``unknown-driver``."""
+    return Host(None if gpu is None else parse_target(gpu), None if driver is None else parse_driver(driver))
+
+
 def judge(
-    spec: OpSpec, case: dict[str, int], overrides: Overrides, module: Module, checkpoint: Checkpoint | None = None
+    spec: OpSpec,
+    case: dict[str, int],
+    overrides: Overrides,
+    module: Module,
+    checkpoint: Checkpoint | None = None,
+    host: Host | None = None,
 ) -> Judged:
     """Plan one case, with params out of ``checkpoint``, and check it. Raises what planning raises."""
     plan = plan_case(spec, case, module, overrides)
-    return judge_plan(spec, checkpoint.fill(plan) if checkpoint else plan, module)
+    return judge_plan(spec, checkpoint.fill(plan) if checkpoint else plan, module, host)
 
 
-def judge_backward(spec: OpSpec, case: dict[str, int], overrides: Overrides, module: Module) -> Judged:
+def judge_backward(
+    spec: OpSpec, case: dict[str, int], overrides: Overrides, module: Module, host: Host | None = None
+) -> Judged:
     """Plan the backward of one case, and check it. Raises what planning raises."""
-    return judge_plan(spec, plan_backward(spec, case, module, overrides), module)
+    return judge_plan(spec, plan_backward(spec, case, module, overrides), module, host)
 
 
-def judge_plan(spec: OpSpec, plan: Plan, module: Module) -> Judged:
+def judge_plan(spec: OpSpec, plan: Plan, module: Module, host: Host | None = None) -> Judged:
     """Check a plan. Raises what the rules raise of files that cannot be read."""
-    found = check(plan, module, spec)
-    ignored = tuple(finding for finding in found if finding.id in spec.ignore)
-    return Judged(spec, plan, module, tuple(f for f in found if f.id not in spec.ignore), ignored)
+    return _without_ignored(Judged(spec, plan, module, tuple(check(plan, module, spec, host))))
+
+
+def with_memory(judged: Judged, largest: Collection[str] = (), work: int = MEMORY_WORK) -> Judged:
+    """``judged`` with what its launches touch that they should not, when nothing else is wrong with them.
+
+    ``largest`` and ``work`` are those of ``check_memory``. Raises what parsing the body raises.
+    """
+    if judged.errors:
+        return judged
+    found = check_memory(judged.plan, judged.module, judged.spec, largest, work)
+    return _without_ignored(replace(judged, findings=(*judged.findings, *found)))
+
+
+def _without_ignored(judged: Judged) -> Judged:
+    """``judged`` with the findings that its op ignores set apart."""
+    ignore = judged.spec.ignore
+    ignored = tuple(finding for finding in judged.findings if finding.id in ignore)
+    kept = tuple(finding for finding in judged.findings if finding.id not in ignore)
+    return replace(judged, findings=kept, ignored=judged.ignored + ignored)
 
 
 def selected(manifest: Manifest, names: Sequence[str]) -> list[str]:
@@ -132,6 +163,7 @@ def judge_chain(
     overrides: Overrides,
     inits: Sequence[Mapping[str, Init]] | None = None,
     sms: Sequence[int] | None = None,
+    host: Host | None = None,
 ) -> tuple[Judged, ...]:
     """Plan each step and check it; what does not fit in the wires into it comes first among its findings.
 
@@ -141,6 +173,6 @@ def judge_chain(
     judged = []
     for index, (step, module) in enumerate(zip(chain.pipeline.steps, chain.modules, strict=True)):
         plan = with_inits(planned.plans[index], inits[index]) if inits else planned.plans[index]
-        one = judge_plan(step.spec, plan, module)
+        one = judge_plan(step.spec, plan, module, host)
         judged.append(replace(one, findings=planned.findings[index] + one.findings))
     return tuple(judged)

@@ -12,9 +12,10 @@ from dataclasses import replace
 from teenycli.arch import parse_target
 from teenycli.commands.cases import Chain, Judged, judge_chain
 from teenycli.commands.request import Options, Request
-from teenycli.commands.running import Expectation, How, Outcome, name_of, run_case
+from teenycli.commands.running import Expectation, How, Outcome, run_case
 from teenycli.commands.session import Session
 from teenycli.devices.base import Device
+from teenycli.devices.contents import name_of
 from teenycli.devices.residents import Residents
 from teenycli.errors import Place, TeenyError, did_you_mean
 from teenycli.launch.pipeline import Wire, output_of

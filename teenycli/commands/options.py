@@ -59,6 +59,20 @@ def manifest_options(command: Command) -> Command:
     return command
 
 
+def host_options(command: Command) -> Command:
+    """``--for``, ``--driver``: what launches are for, where no device is asked."""
+    for option in reversed(
+        (
+            click.option("--for", "gpu", metavar="SM",
+                         help="Check for this GPU architecture, such as sm_90, not the PTX's own."),
+            click.option("--driver", metavar="VERSION",
+                         help="Check for this driver: its branch, such as 570, or the CUDA version it supports."),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
 def checkpoint_options(command: Command) -> Command:
     """``--checkpoint``, ``--node``: where an op's params come from."""
     for option in reversed(
@@ -69,5 +83,37 @@ def checkpoint_options(command: Command) -> Command:
             click.option("--node", metavar="NAME", help="The op's node in the checkpoint, such as model.0.conv."),
         )
     ):
+        command = option(command)
+    return command
+
+
+def probe_options(command: Command) -> Command:
+    """``--probe`` of check, and its ``--seed`` and ``--timeout``."""
+    for option in reversed(
+        (
+            click.option("--probe", is_flag=True,
+                         help="Run each op, too, on the CPU device at small dims: accesses out of bounds, elements "
+                         "that nothing writes, inputs that change, wrong numbers, arguments in the wrong order."),
+            click.option("--seed", type=click.IntRange(min=0), metavar="N",
+                         help="With --probe: seed of random inputs.  [default: 0]"),
+            click.option("--timeout", type=float, callback=amount, metavar="SECONDS",
+                         help="With --probe: end a launch that takes longer; 0 for never.  [default: 10]"),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def rust_options(command: Command) -> Command:
+    """``--rust``, ``--ptx``, ``--entry``: launches as Rust states them, and the entries that they are of."""
+    for option in reversed(
+        (
+            click.option("--rust", metavar="FILE", help="Check what each impl of RuntimeOp in a Rust file visits."),
+            click.option("--ptx", multiple=True, metavar="FILE",
+                         help="With --rust: PTX with the entries.  [default: those of the manifest's ops]"),
+            click.option("--entry", "entries", multiple=True, metavar="[IMPL=]NAME",
+                         help="With --rust: the entry of an impl, or the only ones to look at."),
+        )
+    ):  # fmt: skip
         command = option(command)
     return command

@@ -12,20 +12,17 @@ from types import MappingProxyType
 
 from teenycli.commands.cases import Judged
 from teenycli.devices.base import Device
+from teenycli.devices.contents import backward_names, initial_arrays, name_of, reference_arrays, reference_names
 from teenycli.devices.execute import Execution, Lease, execute
 from teenycli.devices.gradcheck import Pair, check_gradients
-from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, Place, TeenyError, did_you_mean
 from teenycli.launch.build import init_of
 from teenycli.launch.plan import Buffer, Plan
-from teenycli.manifest.spec import OpSpec
-from teenycli.tensors.arrays import fill
 from teenycli.tensors.compare import Comparison, Summary, compare, summarize
-from teenycli.tensors.convert import Array, check_size, raw_bytes
+from teenycli.tensors.convert import Array, raw_bytes
 from teenycli.tensors.evaluator import Value
 from teenycli.tensors.files import FileRef, load
 from teenycli.tensors.gradients import GradientCheck
-from teenycli.tensors.reference import evaluate_reference
 
 
 @dataclass(frozen=True)
@@ -121,7 +118,7 @@ def run_case(
     some = any(buffer.name in wanted and not buffer.is_output for buffer in plan.buffers)
     everything = keep or how.adhoc or some
     execution = execute(plan, judged.module, device, arrays, timeout=how.timeout, everything=everything, lease=lease)
-    named = _namespace(judged, arrays)
+    named = reference_names(spec, plan, arrays)
     return _outcome(judged, execution, arrays, named, how)
 
 
@@ -135,9 +132,7 @@ def run_backward(judged: Judged, forward: Outcome, device: Device, how: How) -> 
     arrays = initial_arrays(spec, plan, how.seed, forward.execution.arrays)
     execution = execute(plan, judged.module, device, arrays, timeout=how.timeout)
     pair = Pair(spec, forward.judged.plan, plan)
-    output = arrays[pair.output.name]
-    named = {spec.results[0].name: output, **_namespace(judged, {**arrays, **forward.initial})}
-    named |= {"output": output, "grad_output": arrays["grad_output"]}
+    named = backward_names(spec, plan, arrays, forward.initial)
     outcome = _outcome(judged, execution, arrays, named, how)
     if not how.gradcheck:
         return outcome
@@ -185,36 +180,6 @@ def check_expectations(plan: Plan, expect: Expectation) -> None:
             load(expect.files[name], Path(), buffer.dtype, buffer.shape)
 
 
-def initial_arrays(
-    spec: OpSpec, plan: Plan, seed: int, given: Mapping[str, Array] = MappingProxyType({})
-) -> dict[str, Array]:
-    """The first content of every buffer of the plan, by name: those ``given``, and the others as they say."""
-    total = sum(buffer.nbytes for buffer in plan.buffers)
-    check_size(2 * total, f"the buffers of '{plan.op}', {total:,} bytes and as many on the device,")
-    numbers: dict[str, Value] = {**plan.case, **plan.consts, **plan.scalars}
-    arrays: dict[str, Array] = {}
-    for buffer in plan.buffers:
-        if buffer.name in given:
-            arrays[buffer.name] = given[buffer.name]
-            continue
-        names = {**numbers, **{name: array for name, array in arrays.items() if " " not in name}}
-        init = init_of(buffer)
-        try:
-            arrays[buffer.name] = fill(_text(init), buffer.dtype, buffer.shape, buffer.name, seed, spec.folder, names)
-        except TeenyError as error:
-            raise error.at(spec.origin.place(buffer.source.removeprefix(f"{spec.origin.prefix}."))) from None
-    return arrays
-
-
-def _text(init: str | float) -> str | int | float:
-    return int(init) if isinstance(init, bool) else init
-
-
-def name_of(buffer: Buffer) -> str:
-    """What the user calls the output in ``buffer``."""
-    return buffer.output or buffer.name
-
-
 def _is_shown(buffer: Buffer, arrays: Mapping[str, Array], execution: Execution, wanted: set[str], adhoc: bool) -> bool:
     if buffer.is_output or wanted & {buffer.name, name_of(buffer)}:
         return True
@@ -225,37 +190,12 @@ def _references(
     judged: Judged, named: Mapping[str, Value], shown: Sequence[Buffer], expect: Expectation
 ) -> dict[str, Array]:
     """What each output should be, by buffer: the files that the user gave, else the op's reference."""
-    found: dict[str, Array] = {}
-    kernel = judged.kernel
-    results = [buffer for buffer in shown if buffer.is_output]
-    if kernel.reference is not None and results:
-        ordered = results if judged.plan.backward else sorted(results, key=lambda each: _rank(judged.spec, each))
-        called = [replace(buffer, name=name_of(buffer)) for buffer in ordered]
-        values = evaluate_reference(kernel.reference, named, kernel.folder, called, kernel.origin.place("reference"))
-        found.update({buffer.name: value for buffer, value in zip(ordered, values, strict=True)})
+    found = reference_arrays(judged.spec, judged.plan, named)
     for buffer in shown:
         file = expect.files.get(name_of(buffer)) or expect.files.get(buffer.name)
         if file is not None:
             found[buffer.name] = load(file, Path(), buffer.dtype, buffer.shape)
     return found
-
-
-def _rank(spec: OpSpec, buffer: Buffer) -> int:
-    """The place of an output in the manifest, which is the order in which a reference returns them."""
-    return [out.name for out in spec.results].index(name_of(buffer))
-
-
-def _namespace(judged: Judged, arrays: Mapping[str, Array]) -> dict[str, Value]:
-    """What a reference may name. A scalar has the value that the kernel is passed, rounded to its kind."""
-    spec, plan = judged.spec, judged.plan
-    passed: dict[str, Value] = {}
-    for arg, argument in zip(judged.kernel.args, plan.launches[0].args, strict=False):
-        value = argument.fields[0].value if arg.text in plan.scalars and arg.kind in DTYPES else None
-        if isinstance(value, int | float):
-            passed[arg.text] = value
-    groups = {role: [arrays[b.name] for b in each] for role, each in (("inputs", spec.inputs), ("params", spec.params))}
-    held = {b.name: arrays[b.name] for b in (*spec.inputs, *spec.params)}
-    return {**groups, **plan.case, **plan.consts, **plan.scalars, **passed, **held}
 
 
 def _output(judged: Judged, buffer: Buffer, array: Array, reference: Array | None, how: How) -> Output:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from teenycli.arch import parse_target
 from teenycli.checks import LAYOUT_IDS
-from teenycli.commands.cases import Judged, judge_plan, module_of
+from teenycli.commands.cases import Judged, judge_plan, module_of, with_memory
 from teenycli.commands.checkpoint import open_checkpoint
 from teenycli.commands.request import Options, Request
 from teenycli.commands.running import (
@@ -23,11 +23,11 @@ from teenycli.commands.running import (
     Outcome,
     check_expectations,
     check_names,
-    name_of,
     run_backward,
     run_case,
 )
 from teenycli.devices.base import Device
+from teenycli.devices.contents import name_of
 from teenycli.devices.gradcheck import Pair, check_differentiable
 from teenycli.devices.select import choose
 from teenycli.errors import Finding, Severity, TeenyError
@@ -45,6 +45,9 @@ from teenycli.report.numbers import case, count
 from teenycli.report.problems import closing, problem
 from teenycli.report.rows import Compared, RunReport, RunRow
 from teenycli.tensors.files import FileRef, Save, check_saves, parse_file, save_all
+
+#: What looking at memory before a launch may take, in operations on threads: some 50 ms.
+_RUN_WORK = 3_000_000
 
 
 class Session:
@@ -68,10 +71,7 @@ class Session:
         judged = [self._judge(dims) for dims in self.request.cases]
         stopped = [finding for steps in judged for one in steps for finding in self._stopping(one)]
         if stopped:
-            self._explain(stopped)
-            if self.options.as_json:
-                self.console.document(run_document(RunReport(error=stopped[0])))
-            return Exit.FAILED
+            return self._refuse(stopped)
         expect = Expectation(_files("--expect", self.request.expects), self.options.rtol, self.options.atol)
         saves = _files("--save", self.request.saves)
         for steps in judged:
@@ -86,6 +86,9 @@ class Session:
         device, reason = choose(self.options.device, self.module, judged[0][0].plan.entry, output)
         with _closing(device):
             self._tell_device(reason)
+            stopped = [finding for steps in judged for one in steps for finding in self._astray(one, device)]
+            if stopped:
+                return self._refuse(stopped)
             for one in self._laid_out([one for steps in judged for one in steps], device):
                 try:
                     self.outcomes.append(self._run(device, one, how))
@@ -148,6 +151,20 @@ class Session:
             if finding.severity is Severity.ERROR or not self.options.quiet:
                 self.console.tell(*problem(finding))
         return [f for f in judged.errors if f.id in LAYOUT_IDS | WIRE_IDS or not self.options.no_check]
+
+    def _astray(self, judged: Judged, device: Device) -> list[Finding]:
+        """What would go astray in memory, of a device that does not stop it itself."""
+        if device.name == "cpu" or self.options.no_check:
+            return []
+        found = with_memory(judged, work=_RUN_WORK)
+        return self._stopping(replace(found, findings=found.findings[len(judged.findings) :]))
+
+    def _refuse(self, stopped: Sequence[Finding]) -> Exit:
+        """Launch nothing, since these findings are errors."""
+        self._explain(stopped)
+        if self.options.as_json:
+            self.console.document(run_document(RunReport(error=stopped[0])))
+        return Exit.FAILED
 
     def _explain(self, findings: Sequence[Finding]) -> None:
         """Name the command that says more of them, to somebody who reads along."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from teenycli.arch import parse_target
+from teenycli.arch import parse_target, takes_target, target_rule
 from teenycli.devices.base import Device
-from teenycli.devices.cuda.gpu import Gpu, dotted, newest_ptx, takes_target, target_rule
+from teenycli.devices.cuda.gpu import Gpu
 from teenycli.devices.cuda.probe import PATIENT, Survey, survey
 from teenycli.errors import TeenyError, did_you_mean
 from teenycli.exits import Exit
 from teenycli.ptx.model import Module
+from teenycli.releases import dotted, newest_ptx
 
 _CUDA = re.compile(r"cuda(?::([0-9]{1,4}))?")
 

@@ -14,7 +14,7 @@ from teenycli.launch.cases import Overrides, check_dims
 from teenycli.launch.geometry import choose_entry
 from teenycli.launch.launches import BUFFER_ALIGN, check_size, launches_of
 from teenycli.launch.namespace import Namespace
-from teenycli.launch.plan import Address, Buffer, Launch, Plan, TensorMap
+from teenycli.launch.plan import Buffer, Plan
 from teenycli.manifest.spec import BackwardSpec, OpSpec, grad_name
 from teenycli.ptx.metadata import metadata_of
 from teenycli.ptx.model import Module
@@ -40,7 +40,7 @@ def plan_backward(
     sm = parse_target(module.target).sm if sm is None else sm
     launches, scratch = launches_of(names, module, entry, metadata_of(module, entry), sm)
     left = [replace(b, role=_role(b), init=None, output=None) for b in buffers_of(forward)]
-    named = frozenset(_named(launches))
+    named = {name for launch in launches for argument in launch.args for name in argument.buffers}
     grads = [grad for grad in _gradients(spec, kernel, names) if grad.role == "input" or grad.name in named]
     buffers = (*left, *grads, *scratch)
     consts = dict(kernel.consts)
@@ -49,15 +49,6 @@ def plan_backward(
 
 def _role(buffer: Buffer) -> str:
     return "input" if buffer.role == "output" else buffer.role
-
-
-def _named(launches: tuple[Launch, ...]) -> Iterator[str]:
-    """Buffers that arguments point to."""
-    for launch in launches:
-        for argument in launch.args:
-            for item in argument.fields:
-                if isinstance(item.value, Address | TensorMap) and item.value.buffer is not None:
-                    yield item.value.buffer
 
 
 def _gradients(spec: OpSpec, kernel: BackwardSpec, names: Namespace) -> Iterator[Buffer]:

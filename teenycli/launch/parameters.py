@@ -1,7 +1,7 @@
 """What each parameter of an entry seems to be: a buffer with its direction and elements, an extent, another scalar, a
 struct. For ``launch.draft``.
 
-What the source declares (``ptx.signature``) goes before what the body does (``ptx.roles``), where their widths agree.
+What the source declares (``ptx.signature``) goes before what the body does (``ptx.usage``), where their widths agree.
 May import ``dtypes``, ``manifest`` and ``ptx``.
 """
 
@@ -18,17 +18,11 @@ from teenycli.manifest.rules import is_name
 from teenycli.manifest.spec import RESERVED
 from teenycli.ptx import code_of
 from teenycli.ptx.model import Function, Module, Variable
-from teenycli.ptx.roles import Part, Roles, parts_of
 from teenycli.ptx.signature import Declared, signature_of
-from teenycli.ptx.usage import Usage, usage_of
+from teenycli.ptx.usage import Part, Usage, Use, usage_of
 
 #: Most members of a struct that are written out.
 _MEMBERS = 32
-_WRITES = frozenset({"store", "atomic"})
-#: Opcodes of accesses that read what they are given the address of; "cp" where the body has no bulk copies, which
-#: go both ways.
-_READERS = frozenset({"prefetch", "prefetchu", "ldmatrix"})
-_BULK_COPIES = ("cp.async.bulk", "cp.reduce.async")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +54,13 @@ def parameters_of(module: Module, entry: Function, visible: int) -> tuple[Parame
     """The first ``visible`` parameters of ``entry``. Raises what parsing the body raises."""
     code = code_of(module, entry)
     usages = usage_of(code)
-    parts = parts_of(code)
     signature = signature_of(module, entry, visible) or (Declared(),) * visible
     names = _names(entry.params[:visible], signature)
     text = module.source.text
     tensor_copies = "tensormap" in text or ".tensor." in text
-    readers = _READERS if any(word in text for word in _BULK_COPIES) else _READERS | {"cp"}
     found = []
     for k, param in enumerate(entry.params[:visible]):
-        own = [part for part in parts if part.param == k]
-        found.append(_Reader(k, param, names[k], signature[k], usages[k], own, readers).read(tensor_copies))
+        found.append(_Reader(k, param, names[k], signature[k], usages[k]).read(tensor_copies))
     return tuple(found)
 
 
@@ -100,8 +91,6 @@ class _Reader:
     name: str
     declared: Declared
     usage: Usage
-    parts: list[Part]
-    readers: frozenset[str]
 
     def read(self, tensor_copies: bool) -> Parameter:
         if (self.param.dims or self.param.vector > 1) and not self._is_one_value():
@@ -120,7 +109,7 @@ class _Reader:
 
     def _is_one_value(self) -> bool:
         """Whether it is an array in name only, as nvcc writes a ``__half``: ``.b8 x[2]``, loaded whole."""
-        whole = {load.size for part in self.parts for load in part.usage.loads} == {self.param.size}
+        whole = {load.size for part in self.usage.parts for load in part.loads} == {self.param.size}
         return whole and self.param.size <= 4 and not self.usage.escaped
 
     # --- pointers ---
@@ -135,16 +124,15 @@ class _Reader:
         if self.declared.kind is not None or not self.usage.address:
             return False
         # An address is made with it: by adding it alone, it is where the address begins.
-        return not any(p.roles.factor or p.roles.bound or p.roles.divisor or p.roles.types for p in self.parts)
+        return not (self.usage.factor or self.usage.bound or self.usage.divisor or self.usage.types)
 
     def _pointer(self) -> Parameter:
         if self.usage.unused:
             return self._as("fixed", "ptr null", "never read")
         kinds = {access.kind for access in self.usage.accesses}
-        others = {access.type for access in self.usage.accesses if access.kind == "other"}
-        unknown = self.usage.escaped or bool(others - self.readers) or not kinds
-        reads = bool(kinds & {"load", "atomic"}) or bool(others) or unknown
-        writes = bool(kinds & _WRITES) or (unknown and not self.declared.const)
+        unknown = self.usage.opaque or not kinds
+        reads = self.usage.reads or unknown
+        writes = self.usage.writes or (unknown and not self.declared.const)
         dtype, elements = self._elements()
         base = self._as("buffer", f"ptr {self.name}")
         return replace(
@@ -156,7 +144,7 @@ class _Reader:
         """The dtype of what is behind the pointer, and how that is known."""
         if self.declared.element is not None:
             return self.declared.element, f"{self.declared.element} in the source"
-        found = set().union(*(part.roles.elements for part in self.parts))
+        found = self.usage.elements
         telling = {_dtype(element) for element in found if element[0] != "b" or element == "bf16"}
         if all(name[0] in "iu" for name in telling) and len({name[1:] for name in telling}) == 1 < len(telling):
             telling = {name for name in telling if name[0] == "i"}  # signed and unsigned work on the same integers
@@ -172,12 +160,12 @@ class _Reader:
         size = self.param.size
         kind = self.declared.kind
         if kind is None or kind == "ptr" or DTYPES[kind].size != size:
-            kind = _kind(self.param.type, size, self.usage, self.parts)
+            kind = _kind(self.param.type, size, self.usage)
         if self.usage.unused:
             return self._as("fixed", f"{kind} 0", "never read")
-        roles = [part.roles for part in self.parts]
-        what = _what(roles, self.usage)
-        extent = any(r.bound or r.loop or r.divisor or r.factor for r in roles) or self.usage.address
+        use = self.usage
+        what = _what(use)
+        extent = use.bound or use.loop or use.divisor or use.factor or use.address
         role = "dim" if extent and not DTYPES[kind].is_float and size >= 4 else "scalar"
         return replace(self._as(role, f"{kind} {self.name}", what), multiple=self.declared.multiple)
 
@@ -185,13 +173,14 @@ class _Reader:
 
     def _struct(self, tensor_copies: bool) -> Parameter:
         size = self.param.size
-        if size == 128 and self.param.align >= 64 and tensor_copies and self.usage.escaped and not self.usage.loads:
+        handed_on = tensor_copies and self.usage.escaped and not self.usage.loads
+        if size == 128 and self.param.align >= 64 and (self.usage.tensormap or handed_on):
             return self._as("tensormap", f"tensormap {self.name}", "128 bytes whose address is taken: a tensor map")
         if not size:
             return self._as("fixed", f"bytes {OPEN}", "empty")
         if self.usage.unused:
             return self._as("fixed", f"bytes {'00' * size}" if size <= 16 else f"bytes {OPEN}", "never read")
-        members = _members(self.param, self.parts, OPEN if self.usage.escaped else "0")
+        members = _members(self.param, self.usage.parts, OPEN if self.usage.escaped else "0")
         if members is None:
             return self._as("fixed", f"bytes {OPEN}", f"{size} bytes; the body reads it in no order of members")
         return self._as("fixed", f"{{{', '.join(members)}}}", f"{size} bytes; the body reads what is {OPEN}")
@@ -202,15 +191,15 @@ def _members(param: Variable, parts: Sequence[Part], rest: str) -> list[str] | N
     members: list[str] = []
     end = 0
     for part in parts:
-        loads = part.usage.loads
+        loads = part.loads
         width = loads[0].size if loads else 0
         if part.offset < end or not width or part.offset % width or any(load.size != width for load in loads):
             return None
         if param.size % width:
             return None  # C would pad the struct
         members += _filling(param, end, part.offset, rest)
-        pointer = width == 8 and part.usage.pointer
-        kind = "ptr" if pointer else _kind(param.type, width, part.usage, [part])
+        pointer = width == 8 and part.pointer
+        kind = "ptr" if pointer else _kind(param.type, width, part)
         members.append(f"{kind} {OPEN}")
         end = part.offset + width
     members += _filling(param, end, param.size, rest)
@@ -236,22 +225,19 @@ def _filling(param: Variable, start: int, end: int, value: str) -> list[str]:
 def _access(kinds: set[str], unknown: bool) -> str:
     if unknown:
         return "handed on: perhaps read, perhaps written"
-    words = [word for kind, word in (("load", "read"), ("other", "read"), ("store", "written")) if kind in kinds]
+    said = (("load", "read"), ("hint", "prefetched"), ("store", "written"))
+    words = [word for kind, word in said if kind in kinds]
     words += ["updated atomically"] if "atomic" in kinds else []
     return " and ".join(dict.fromkeys(words))
 
 
-def _what(roles: Sequence[Roles], usage: Usage) -> str:
-    """What the body does with a scalar, in words."""
-
-    def any_of(name: str) -> bool:
-        return any(getattr(role, name) for role in roles)
-
-    words = ["bounds a loop"] if any_of("loop") else ["bounds what runs"] if any_of("bound") else []
-    words += ["a divisor"] if any_of("divisor") else []
-    if usage.address:
-        words.append("a stride: multiplied into addresses" if any_of("factor") else "part of addresses")
-    elif any_of("factor"):
+def _what(use: Use) -> str:
+    """What the code does with a scalar, in words."""
+    words = ["bounds a loop"] if use.loop else ["bounds what runs"] if use.bound else []
+    words += ["a divisor"] if use.divisor else []
+    if use.address:
+        words.append("a stride: multiplied into addresses" if use.stride else "part of addresses")
+    elif use.factor:
         words.append("a factor")
     return "; ".join(words)
 
@@ -261,15 +247,13 @@ def _dtype(element: str) -> str:
     return f"i{element[1:]}" if element[0] == "s" else element
 
 
-def _kind(declared: str, size: int, usage: Usage, parts: Sequence[Part]) -> str:
+def _kind(declared: str, size: int, use: Use) -> str:
     """The kind of a scalar of ``size`` bytes: a float where it is loaded or computed with as one, else an integer,
-    signed unless the body divides, compares or converts it without sign only."""
-    types = {load.type for load in usage.loads} | {declared}
-    types |= set().union(*(part.roles.types for part in parts))
+    signed unless the code divides, compares or converts it without sign only."""
+    types = {load.type for load in use.loads} | {declared} | use.types
     for kind in ("f64", "f32", "bf16", "f16"):
         if kind in types and DTYPES[kind].size == size:
             return kind
-    used = set().union(*(part.roles.types for part in parts))
-    used |= {load.type for load in usage.loads if load.type[0] == "s"}
+    used = use.types | {load.type for load in use.loads if load.type[0] == "s"}
     unsigned = any(kind[0] == "u" for kind in used) and not any(kind[0] == "s" for kind in used)
     return f"{'u' if unsigned or (size == 1 and not used) else 'i'}{8 * size}"

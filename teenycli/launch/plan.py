@@ -6,7 +6,7 @@ Frozen data. May import ``dtypes`` and, for types, ``ptx.model``.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -86,6 +86,19 @@ class Argument:
     offset: int | None = None
     hidden: bool = False
     source: str = ""
+
+    @property
+    def address(self) -> Address | None:
+        """The address that the argument is; None for any other, a struct with addresses too."""
+        value = self.fields[0].value if len(self.fields) == 1 else None
+        return value if isinstance(value, Address) else None
+
+    @property
+    def buffers(self) -> Iterator[str]:
+        """The buffers that its addresses and tensor maps are in."""
+        for item in self.fields:
+            if isinstance(item.value, Address | TensorMap) and item.value.buffer is not None:
+                yield item.value.buffer
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from teenycli.ptx.model import Float, Function, Int, Position, Triple, Variable
 
 if TYPE_CHECKING:
     from teenycli.ptx.isa import Form
+    from teenycli.ptx.model import Module
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +133,8 @@ class Op:
 @dataclass(frozen=True, slots=True)
 class Code:
     """A function's body: instructions in order, labels by unique name as indices into ``ops`` (the length of
-    ``ops`` when nothing follows), registers, variables declared inside (shared, local, param, global, const)."""
+    ``ops`` when nothing follows), registers, variables declared inside (shared, local, param, global, const).
+    ``module`` is where the functions that it calls are found."""
 
     function: Function
     ops: tuple[Op, ...]
@@ -140,3 +142,4 @@ class Code:
     registers: tuple[Register, ...]
     variables: tuple[Variable, ...]
     files: Mapping[int, str] = field(default_factory=dict)
+    module: Module | None = field(default=None, compare=False, repr=False)

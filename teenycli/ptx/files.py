@@ -1,13 +1,13 @@
-"""PTX files as text. May import ``errors`` and ``ptx.model``."""
+"""PTX files as text. May import ``errors``, ``reading`` and ``ptx.model``."""
 
 from __future__ import annotations
 
 import os
-import stat
 import sys
 
-from teenycli.errors import Place, TeenyError, did_you_mean
+from teenycli.errors import Place, TeenyError
 from teenycli.ptx.model import Source
+from teenycli.reading import read_bytes, within
 
 STDIN = "-"
 _MAGIC = {
@@ -29,10 +29,8 @@ def read_source(path: str | os.PathLike[str]) -> Source:
     content, empty).
     """
     name = "<stdin>" if str(path) == STDIN else str(path)
-    data = _read_stdin() if str(path) == STDIN else _read(name)
     where = Place(name)
-    if len(data) > LARGEST:
-        raise TeenyError("file-too-large", f"the text is longer than {LARGEST:,} bytes", where=where)
+    data = within(_read_stdin(), LARGEST, where) if str(path) == STDIN else read_bytes(name, LARGEST, ".ptx")
     stripped = data.rstrip(b"\0") if data.endswith(b"\0") else data
     del data
     for magic, what in _MAGIC.items():
@@ -65,31 +63,3 @@ def _read_stdin() -> bytes:
         return sys.stdin.buffer.read(LARGEST + 1)
     except (OSError, ValueError) as error:
         raise TeenyError("unreadable", f"cannot read standard input: {error}", where=Place("<stdin>")) from None
-
-
-def _read(path: str) -> bytes:
-    where = Place(path)
-    try:
-        kind = os.stat(path).st_mode  # noqa: PTH116  (pathlib would cost every start of the command 4 ms)
-        piped = path.startswith(("/dev/fd/", "/proc/self/fd/", "/dev/stdin"))  # as a shell passes <(command)
-        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind) or piped):
-            hint = "to read from a pipe, give - for standard input"
-            raise TeenyError("not-a-file", "this is a device or a pipe, not a file", where=where, hint=hint)
-        with open(path, "rb") as file:  # noqa: PTH123
-            return file.read(LARGEST + 1)
-    except FileNotFoundError:
-        raise TeenyError("file-not-found", "there is no such file", where=where, hint=_neighbours(path)) from None
-    except IsADirectoryError:
-        raise TeenyError("not-a-file", "this is a directory, not a file", where=where) from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise TeenyError("unreadable", f"cannot read the file: {reason}", where=where) from None
-
-
-def _neighbours(path: str) -> str | None:
-    """A file beside it with a name like it."""
-    folder, name = os.path.split(path)
-    try:
-        return did_you_mean(name, [other for other in os.listdir(folder or ".") if other.endswith(".ptx")])  # noqa: PTH208
-    except (OSError, ValueError):
-        return None

@@ -130,6 +130,7 @@ def check_initialisers(module: Module) -> None:
 class _Resolver:
     def __init__(self, module: Module, function: Function) -> None:
         assert function.body is not None
+        self.module = module
         self.function = function
         self.cursor = Cursor(module.source, function.body.start, function.body.line)
         self.matcher = Matcher(self.cursor, module)
@@ -155,8 +156,9 @@ class _Resolver:
                 self.scope.names[parameter.name] = parameter
         self._block(body)
         return Code(
-            self.function, tuple(self.ops), self.labels, tuple(self.registers), tuple(self.variables), self.files
-        )
+            self.function, tuple(self.ops), self.labels, tuple(self.registers), tuple(self.variables), self.files,
+            self.module,
+        )  # fmt: skip
 
     # --- scopes ---
 

@@ -1,275 +1,323 @@
-"""What the values and buffers of an entry's parameters are to its body: a bound, a divisor, a stride; elements of f32.
+"""What each value that a parameter brings is to the instructions of a flow: an address, a bound, a divisor, a float.
 
-``ptx.usage`` says what is certain and rules build on; this is what a reader of the text would conclude, for a draft of
-a description (``launch.draft``) that its user reads over. The unit is one offset of a parameter, as a member of a
-struct is. May import the rest of ``ptx``.
+May import ``ptx.flow``, ``ptx.elements`` and what they may.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from teenycli.ptx.code import Code, Label, Mem, Op, Operand, Reg, Register
-from teenycli.ptx.isa import Role
-from teenycli.ptx.model import Float, Int, type_width
-from teenycli.ptx.usage import Flow, Usage, registers_in
+from teenycli.ptx.code import Code, Label, Op, Reg, Special
+from teenycli.ptx.effects import Effect
+from teenycli.ptx.elements import FLOATS, Elements
+from teenycli.ptx.flow import COPIES, Flow, Frame, Record
+from teenycli.ptx.graph import BASE, FOREIGN, HELD, NEAR, PART, TEST, TIMES, numbers
+from teenycli.ptx.model import type_width
 
-#: Element types by the name of the instruction type that works on them, packed ones unpacked.
-_FLOATS = {
-    "f16": "f16", "f16x2": "f16", "bf16": "bf16", "bf16x2": "bf16", "f32": "f32", "tf32": "f32", "f32x2": "f32",
-    "f64": "f64", "e4m3": "e4m3", "e4m3x2": "e4m3", "e4m3x4": "e4m3", "e5m2": "e5m2", "e5m2x2": "e5m2",
-    "e5m2x4": "e5m2",
-}  # fmt: skip
-_FLOAT_BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8}
 #: Opcodes whose result depends on whether an integer has a sign.
 _SIGNED = frozenset({"setp", "set", "div", "rem", "cvt", "shr", "min", "max", "abs", "neg"})
-#: Opcodes that take integers for numbers; shifts and logic take the bits of anything.
-_COUNTS = frozenset({
-    "add", "sub", "mul", "mad", "div", "rem", "setp", "min", "max", "abs", "neg", "cvt", "atom", "red", "dp4a", "dp2a",
-})  # fmt: skip
-_MOVES = frozenset({"mov", "selp", "shfl", "cvta"})
-#: Opcodes that leave a value recognisable when their other operands are constants: ``n - 1``, ``4 * n``, ``n / 32``.
-_SCALES = frozenset({
-    "mov", "selp", "cvt", "cvta", "add", "sub", "mul", "mad", "div", "rem", "shl", "shr", "and", "or", "min", "max",
-    "neg", "bfe", "shf",
-})  # fmt: skip
-_LOGIC = frozenset({"and", "or", "xor", "not", "mov", "setp", "selp"})
+_COMPARES = frozenset({"setp", "set", "min", "max"})
+_PRODUCTS = frozenset({"mul", "mad", "fma"})
+_MOVES = frozenset({*COPIES, "st", "ld", "ldu"})
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Load:
+    """One ``ld.param``: offset in the parameter and width in bytes, and the type of the instruction (``f32``)."""
+
+    offset: int
+    size: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Access:
+    """Memory reached through a parameter.
+
+    ``kind``: ``load``, ``store``, ``atomic``, ``hint`` (a prefetch and its like), or ``other`` for an instruction that
+    is none of these, with its opcode for the ``type``. ``space`` as the instruction has it, ``generic`` where it has
+    none; ``tex`` and ``surf`` where the parameter is the handle of a texture or surface. One access moves ``count``
+    elements of ``type``. ``opcode`` is empty for ld, st, atom and red, else the instruction's name
+    (``cp.async.bulk``, ``ldmatrix``).
+    """
+
+    kind: str
+    space: str
+    type: str
+    count: int = 1
+    opcode: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that one access moves at an address, which must be a multiple of it; 0 where that is not known. A bulk
+        copy counts as 16, the unit of its sizes and addresses."""
+        return (type_width(self.type) or 0) // 8 * self.count
 
 
 @dataclass(slots=True)
 class Roles:
-    """What one unit is to the body.
+    """What one value is to the code, as it is being found; the fields are those of ``usage.Use``."""
 
-    ``types``: of the instructions that take the value itself, those on integers only where the sign counts. ``bound``:
-    it is compared; ``loop``: such that a loop goes on. ``divisor`` and ``factor``: something that is no constant is
-    divided by it, multiplied with it. ``elements``: what memory reached through it holds, by the bits of an access:
-    ``f32``, ``s32``, ``u32``, ``ptr``, or ``b32`` where nothing tells.
-    """
-
-    types: set[str] = field(default_factory=set)
+    pointer: bool = False
+    address: bool = False
+    as_float: bool = False
+    as_integer: bool = False
+    escaped: bool = False
+    stored: bool = False
     bound: bool = False
+    guard: bool = False
     loop: bool = False
     divisor: bool = False
     factor: bool = False
+    stride: bool = False
+    base: bool = False
+    handle: bool = False
+    tensormap: bool = False
+    accesses: set[Access] = field(default_factory=set)
+    types: set[str] = field(default_factory=set)
     elements: set[str] = field(default_factory=set)
+    loads: set[Load] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One offset of a parameter that the body loads: its usage and its roles."""
-
-    param: int
-    offset: int
-    usage: Usage
-    roles: Roles
-
-
-def parts_of(code: Code) -> tuple[Part, ...]:
-    """Every offset of a parameter that the body loads, in order."""
-    flow = Flow(code, parts=True)
-    usages = flow.usages()
-    roles = _Reader(code, flow).read()
-    parts = [Part(*source, usages[k], roles[k]) for k, source in enumerate(flow.sources)]
-    return tuple(sorted(parts, key=lambda part: (part.param, part.offset)))
+def roles_of(flow: Flow) -> tuple[list[Roles], dict[int, Roles]]:
+    """The roles of each token of ``flow``, and of the parameters whose own address is used."""
+    reader = _Reader(flow)
+    for frame in flow.frames:
+        for record in frame.records:
+            reader.read(record)
+        reader.branches(frame)
+    reader.finish()
+    return reader.roles, reader.whole
 
 
 class _Reader:
-    """Reads the roles of ``flow``'s units out of a body."""
-
-    def __init__(self, code: Code, flow: Flow) -> None:
-        self.code = code
+    def __init__(self, flow: Flow) -> None:
         self.flow = flow
-        self.roles = [Roles() for _ in flow.sources]
-        self.near = _closure(flow.values, _scalings(code))
+        self.state = flow.graph.state
+        self.roles = [Roles() for _ in flow.graph.tokens]
+        self.whole: dict[int, Roles] = {}
+        self._elements: Elements | None = None
 
-    def read(self) -> list[Roles]:
-        compared: dict[Register, int] = defaultdict(int)
-        for op in self.code.ops:
-            if op.call is None and op.operands:
-                self._arithmetic(op)
-                if op.opcode == "setp":
-                    bits = self._near(op.operands[1:])
-                    for target in registers_in(op.operands[0]):
-                        compared[target] |= bits
-        self._loops(_closure(compared, _logic(self.code)))
-        self._elements()
-        return self.roles
+    def _of(self, bits: int, wanted: int) -> Iterator[Roles]:
+        return (self.roles[number] for number in numbers(bits, wanted))
 
-    def _of(self, bits: int) -> Iterator[Roles]:
-        while bits:
-            lowest = bits & -bits
-            yield self.roles[lowest.bit_length() - 1]
-            bits ^= lowest
+    def read(self, record: Record) -> None:
+        """Note what one instruction says."""
+        state = self.state
+        if record.bases:
+            for effect, node in record.bases:
+                self._base(record, effect, node)
+            if self._is_access(record):
+                self._guards(record)
+        for node in record.coords:
+            for roles in self._of(state[node], PART):
+                roles.address = True
+            for variable in self.flow.places.get(node, ()):
+                if variable.param >= 0:
+                    self.whole.setdefault(variable.param, Roles()).handle = True  # a sampler
+        if any(state[node] for _, node in record.values):
+            self._values(record)
+            self._arithmetic(record)
+        if record.op.opcode in ("ld", "ldu"):
+            self._reloads(record)
 
-    def _near(self, operands: tuple[Operand | None, ...]) -> int:
-        bits = 0
-        for operand in operands:
-            for register in registers_in(operand):
-                bits |= self.near.get(register, 0)
-        return bits
+    # --- addresses ---
 
-    def _arithmetic(self, op: Op) -> None:
-        for kind, register in _typed(op, results=False):
-            if kind in _FLOATS or (op.opcode in _SIGNED and kind[:1] in "su"):
-                for roles in self._of(self.flow.values.get(register, 0)):
+    def _base(self, record: Record, effect: Effect, node: int) -> None:
+        bits = self.state[node]
+        if bits:
+            tile = effect.opcode.endswith(".tensor")  # of which the map is only read
+            kind = "load" if tile and effect.kind != "hint" else effect.kind
+            access = Access(kind, effect.space, effect.type, effect.count, effect.opcode)
+            for roles in self._of(bits, HELD):
+                roles.pointer |= not effect.handle
+                roles.handle |= effect.handle
+            for roles in self._of(bits, PART):
+                roles.address |= not effect.handle
+                roles.accesses.add(access)
+            for roles in self._of(bits, TIMES):
+                roles.stride = True
+            self._begin(bits, effect)
+            self._element(record, effect, bits)
+            self._stored(record, effect)
+        for variable in self.flow.places.get(node, ()):
+            if variable.param >= 0:
+                self._map(effect, variable.param)
+
+    def _begin(self, bits: int, effect: Effect) -> None:
+        """Of an address that is a sum, the terms that may be what it began as; the only one of eight bytes is."""
+        tokens = self.flow.graph.tokens
+        terms = [] if effect.handle else [number for number in numbers(bits, BASE) if tokens[number].size in (0, 8)]
+        for number in terms:
+            self.roles[number].base = True
+        if len(terms) == 1 and tokens[terms[0]].size:
+            self.roles[terms[0]].pointer |= tokens[terms[0]] != FOREIGN
+
+    def _map(self, effect: Effect, param: int) -> None:
+        """An instruction on the memory of a parameter: a tensor map, a texture, or nothing that can be followed."""
+        roles = self.whole.setdefault(param, Roles())
+        if effect.opcode.endswith(".tensor"):
+            roles.tensormap = True
+            roles.accesses.add(Access(effect.kind, effect.space, "", 1, effect.opcode))
+        elif effect.handle:
+            roles.handle = True
+            roles.accesses.add(Access(effect.kind, effect.space, effect.type, effect.count, effect.opcode))
+        elif effect.kind != "hint" and not (effect.kind == "load" and not effect.opcode):
+            roles.escaped = True
+
+    def _element(self, record: Record, effect: Effect, bits: int) -> None:
+        if effect.opcode or effect.kind not in ("load", "store", "atomic"):
+            return
+        if effect.type in FLOATS:
+            element = FLOATS[effect.type]
+        else:
+            if self._elements is None:
+                self._elements = Elements(self.flow)
+            element = self._elements.of(record, effect.type)
+        for roles in self._of(bits, PART):
+            roles.elements.add(element)
+
+    def _stored(self, record: Record, effect: Effect) -> None:
+        """What is stored through a parameter is in global memory, whatever else the address may be."""
+        if effect.kind in ("store", "atomic"):
+            for _, node in record.values:
+                self.state[self.flow.data] |= self.state[node]
+
+    def _guards(self, record: Record) -> None:
+        """A comparison that decides whether memory is accessed, or how much."""
+        sizes = [node for place, node in record.values if place > 2 and record.op.opcode == "cp"]
+        for node in (record.guard, *record.predicates, *sizes):
+            if node >= 0:
+                for roles in self._of(self.state[node], TEST):
+                    roles.guard = True
+
+    # --- values ---
+
+    def _values(self, record: Record) -> None:
+        opcode, types = record.op.opcode, record.shape.types
+        for place, node in record.values:
+            bits = self.state[node]
+            if not bits:
+                continue
+            kind = (types[place] if place < len(types) else None) or ""
+            for roles in self._of(bits, HELD):
+                if opcode == "cvta" or record.op.mods.get("field") == "global_address":
+                    roles.pointer = True
+                elif kind[:1] in ("f", "e") or kind.startswith("bf"):
+                    roles.as_float = True
+                elif kind[:1] in ("u", "s") and opcode not in _MOVES:
+                    roles.as_integer = True
+                if kind in FLOATS or (opcode in _SIGNED and kind[:1] in ("s", "u")):
                     roles.types.add(kind)
-        if op.opcode in ("setp", "set", "min", "max"):
-            for roles in self._of(self._near(op.operands[1:])):
-                roles.bound = True
-        elif op.opcode in ("div", "rem") and len(op.operands) > 2:
-            for roles in self._of(self._near(op.operands[2:3])):
-                roles.divisor = True
-        elif op.opcode in ("mul", "mad", "fma") and all(isinstance(each, Reg) for each in op.operands[1:3]):
-            for roles in self._of(self._near(op.operands[1:3])):
-                roles.factor = True
 
-    def _loops(self, compared: Mapping[Register, int]) -> None:
-        """A comparison that a branch backwards depends on keeps a loop going."""
-        for index, op in enumerate(self.code.ops):
-            if op.opcode != "bra" or op.guard is None:
+    def _arithmetic(self, record: Record) -> None:
+        op = record.op
+        if op.opcode in _COMPARES:
+            self._mark("bound", (node for _, node in record.values))
+        elif op.opcode in ("div", "rem"):
+            self._mark("divisor", (node for place, node in record.values if place == 2))
+        elif op.opcode in _PRODUCTS and all(isinstance(each, Reg | Special) for each in op.operands[1:3]):
+            self._mark("factor", (node for place, node in record.values if place < 3))
+        elif op.opcode == "wmma" and record.bases:
+            strides = [node for place, node in record.values if place > 1 and place == len(op.operands) - 1]
+            self._mark("factor", strides)  # rows lie so many elements apart
+            self._mark("stride", strides)
+
+    def _mark(self, name: str, nodes: Iterator[int] | list[int]) -> None:
+        for node in nodes:
+            for roles in self._of(self.state[node], NEAR):
+                setattr(roles, name, True)
+
+    def _reloads(self, record: Record) -> None:
+        """As what a value that was kept in memory is loaded again."""
+        kind = record.op.mods["type"]
+        for node in record.targets:
+            for number in numbers(self.state[node], HELD):
+                token = self.flow.graph.tokens[number]
+                if type_width(kind) == 8 * token.size:
+                    self.roles[number].loads.add(Load(token.offset, token.size, kind))
+
+    # --- branches ---
+
+    def branches(self, frame: Frame) -> None:
+        """Comparisons that a loop goes on by, and such as pass over accesses to memory."""
+        guarded = []
+        ends: list[tuple[int, int]] = []
+        for index, op in enumerate(frame.code.ops):
+            target = _target(frame.code, op)
+            if target is None:
                 continue
-            target = op.operands[0]
-            if isinstance(target, Label) and self.code.labels[target.name] <= index:
-                for roles in self._of(compared.get(op.guard.register, 0)):
-                    roles.loop = True
-
-    # --- what memory holds ---
-
-    def _elements(self) -> None:
-        kinds = _Kinds(self.code)
-        for op in self.code.ops:
-            if op.opcode not in ("ld", "ldu", "st", "atom", "red"):
-                continue
-            for mem in (operand for operand in op.operands if isinstance(operand, Mem)):
-                if not isinstance(mem.base, Reg):
-                    continue
-                register = mem.base.register
-                bits = self.flow.values.get(register, 0) | self.flow.derived.get(register, 0)
+            if target <= index:
+                ends.append((target, index))
+            if op.guard is not None:
+                bits = self.state[frame.nodes[op.guard.register]]
                 if bits:
-                    moved = [r for operand in op.operands if operand is not mem for r in registers_in(operand)]
-                    element = kinds.element(op, moved)
-                    for roles in self._of(bits):
-                        roles.elements.add(element)
+                    guarded.append((index, target, bits))
+        if guarded:
+            inner, touched = _innermost(ends, len(frame.code.ops)), self._accesses(frame)
+            for index, target, bits in guarded:
+                for roles in self._of(bits, TEST):
+                    roles.loop |= target <= index or target > inner[index] >= 0
+                    roles.guard |= target > index and touched[_joined(frame.code, target)] > touched[index]
+
+    def _accesses(self, frame: Frame) -> list[int]:
+        """For each instruction how many before it access memory that is not the thread's own."""
+        accesses = {id(record.op) for record in frame.records if self._is_access(record)}
+        counts = [0]
+        for op in frame.code.ops:
+            counts.append(counts[-1] + (id(op) in accesses))
+        return counts
+
+    def _is_access(self, record: Record) -> bool:
+        own = self.flow.places
+        return any(effect.kind != "other" and (self.state[node] or not own.get(node)) for effect, node in record.bases)
+
+    # --- what has left ---
+
+    def finish(self) -> None:
+        """Values that are written to memory, and such as go where they are not followed.
+
+        Of a number of eight bytes in memory, or half of one, nothing tells that nobody uses it as an address.
+        """
+        for number in numbers(self.state[self.flow.lost], PART):
+            self.roles[number].escaped = True
+        data = self.state[self.flow.data]
+        held = set(numbers(data, HELD))
+        for number in numbers(data, PART):
+            roles = self.roles[number]
+            roles.stored = True
+            if roles.pointer or (number in held and self._may_be_address(number)):
+                roles.escaped = True
+
+    def _may_be_address(self, number: int) -> bool:
+        token = self.flow.graph.tokens[number]
+        loads = self.flow.loads.get(token, set()) | {load.type for load in self.roles[number].loads}
+        if self.roles[number].as_float or any(kind[0] == "f" for kind in loads):
+            return False
+        return token.size in (0, 8) or token not in self.flow.loads  # which was taken out of a wider one
 
 
-class _Kinds:
-    """As what the registers of a body are read, and as what they are written: through moves, in their direction, since
-    one zero may serve a counter and a float."""
-
-    def __init__(self, code: Code) -> None:
-        self._names: list[str] = ["ptr"]
-        reads: dict[Register, int] = defaultdict(int)
-        writes: dict[Register, int] = defaultdict(int)
-        for op in code.ops:
-            if op.call is not None:
-                continue
-            for operand in op.operands:
-                if isinstance(operand, Mem) and isinstance(operand.base, Reg):
-                    reads[operand.base.register] |= 1
-            if op.opcode not in ("ld", "ldu", "st", "mov"):
-                targets = set(registers_in(op.operands[0])) if op.operands else set()
-                kinds = list(_typed(op, results=True))
-                for kind, register in kinds:
-                    if kind in _FLOATS or _counts(op, kinds):
-                        bit = self._bit(kind)
-                        writes[register] |= bit if register in targets else 0
-                        reads[register] |= bit
-        moves = list(_moves(code))
-        self._reads = _closure(reads, ((target, source) for source, target in moves))
-        self._writes = _closure(writes, iter(moves))
-
-    def _bit(self, kind: str) -> int:
-        if kind not in self._names:
-            self._names.append(kind)
-        return 1 << self._names.index(kind)
-
-    def _of(self, op: Op, registers: list[Register]) -> set[str]:
-        """What is known of the registers that a memory access moves."""
-        bits = 0
-        for register in registers:
-            bits |= self._writes.get(register, 0) if op.opcode != "ld" else 0
-            bits |= self._reads.get(register, 0) if op.opcode != "st" else 0
-        return {name for k, name in enumerate(self._names) if bits >> k & 1}
-
-    def element(self, op: Op, moved: list[Register]) -> str:
-        """The element type of a memory access: that of the registers moved, else as the access says."""
-        declared = op.mods.get("type", "b8")
-        bits = type_width(declared) or 8
-        if declared in _FLOATS:
-            return _FLOATS[declared]
-        kinds = self._of(op, moved)
-        floats = {_FLOATS[kind] for kind in kinds if kind in _FLOATS}
-        fitting = sorted(kind for kind in floats if _FLOAT_BITS[kind] <= bits)
-        if fitting:
-            return max(fitting, key=lambda kind: _FLOAT_BITS[kind])  # a narrow one is packed, if none has its width
-        if "ptr" in kinds and bits == 64:
-            return "ptr"
-        if any(kind[0] == "s" for kind in kinds) or declared[0] == "s":
-            return f"s{bits}"
-        return f"u{bits}" if declared[0] == "u" or any(kind[0] == "u" for kind in kinds) else f"b{bits}"
+def _target(code: Code, op: Op) -> int | None:
+    """Where an instruction branches to: past all, if it ends; None if it is no branch."""
+    if op.opcode in ("ret", "exit"):
+        return len(code.ops)
+    label = op.operands[0] if op.opcode == "bra" and op.operands else None
+    return code.labels[label.name] if isinstance(label, Label) else None
 
 
-def _counts(op: Op, kinds: list[tuple[str, Register]]) -> bool:
-    """Whether the integers of ``op`` are numbers to it; a conversion between widths only moves bits."""
-    if op.opcode == "cvt":
-        return any(kind in _FLOATS for kind, _ in kinds)
-    return op.opcode in _COUNTS
+def _joined(code: Code, target: int) -> int:
+    """Where the two ways of a branch forward to ``target`` meet again: there, unless the other way leaps over what
+    follows, or ends."""
+    last = code.ops[target - 1]
+    leap = _target(code, last) if last.guard is None else None
+    return max(target, leap or 0)
 
 
-def _moves(code: Code) -> Iterator[tuple[Register, Register]]:
-    """(source, target) of instructions that pass bits on."""
-    for op in code.ops:
-        if op.call is None and op.opcode in _MOVES and op.operands:
-            for target in registers_in(op.operands[0]):
-                for operand in op.operands[1:3]:
-                    yield from ((r, target) for r in registers_in(operand) if r.type != "pred")
-
-
-def _typed(op: Op, results: bool) -> Iterator[tuple[str, Register]]:
-    """The registers an instruction reads (and writes, with ``results``), each with the type that it has there."""
-    places = op.form.place(op.mods, len(op.operands)) or ()
-    for place, operand in zip(places, op.operands, strict=False):
-        spec = op.form.operands[place]
-        kind = op.form.type_of(spec, op.mods)
-        if kind and kind != "pred" and (results or spec.role is not Role.DST):
-            for register in registers_in(operand):
-                yield kind, register
-
-
-def _scalings(code: Code) -> Iterator[tuple[Register, Register]]:
-    """(source, target) of instructions that change a value by constants alone."""
-    for op in code.ops:
-        if op.call is None and op.opcode in _SCALES and op.operands:
-            sources = {r for operand in op.operands[1:] for r in registers_in(operand) if r.type != "pred"}
-            constants = all(isinstance(operand, Reg | Int | Float) for operand in op.operands[1:])
-            if len(sources) == 1 and constants:
-                for target in registers_in(op.operands[0]):
-                    yield next(iter(sources)), target
-
-
-def _logic(code: Code) -> Iterator[tuple[Register, Register]]:
-    """(source, target) of predicates that are made of predicates."""
-    for op in code.ops:
-        if op.call is None and op.opcode in _LOGIC and op.operands:
-            for target in registers_in(op.operands[0]):
-                if target.type == "pred":
-                    for operand in op.operands[1:]:
-                        yield from ((r, target) for r in registers_in(operand) if r.type == "pred")
-
-
-def _closure(start: Mapping[Register, int], edges: Iterator[tuple[Register, Register]]) -> dict[Register, int]:
-    """The sets of bits ``start``, poured along ``edges`` until nothing changes."""
-    flows: dict[Register, list[Register]] = defaultdict(list)
-    for source, target in edges:
-        flows[source].append(target)
-    bits = defaultdict(int, start)
-    waiting = list(start)
-    while waiting:
-        source = waiting.pop()
-        for target in flows.get(source, ()):
-            if bits[source] & ~bits[target]:
-                bits[target] |= bits[source]
-                waiting.append(target)
-    return bits
+def _innermost(loops: list[tuple[int, int]], count: int) -> list[int]:
+    """For each instruction the end of the shortest loop around it, -1 where there is none; a loop is what lies between
+    a branch backwards and its target."""
+    ends = [-1] * count
+    for start, end in sorted(set(loops), key=lambda loop: loop[0] - loop[1]):
+        ends[start : end + 1] = [end] * (end + 1 - start)
+    return ends

@@ -1,20 +1,17 @@
 """What is in a file of PTX, entry by entry.
 
-May import ``rows``, ``layout``, ``numbers`` and ``text`` of this room.
+May import ``rows``, ``layout``, ``numbers``, ``text`` and ``uses`` of this room.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from teenycli.report.layout import Column, Fields, Item, Table
 from teenycli.report.numbers import count, size, triple
 from teenycli.report.rows import EntryRow, FileRow
 from teenycli.report.text import Line, Span, line, visible
-
-if TYPE_CHECKING:
-    from teenycli.ptx.usage import Usage
+from teenycli.report.uses import part_words, parts_of, usage_words
 
 _COLUMNS = (
     Column("#", right=True),
@@ -25,8 +22,6 @@ _COLUMNS = (
     Column("offset", right=True),
     Column("about"),
 )
-
-_ACCESSES = {"load": "loads", "store": "stores", "atomic": "updates atomically"}
 
 
 def entries_page(rows: Iterable[FileRow]) -> Iterator[Item]:
@@ -59,7 +54,9 @@ def _entry(row: EntryRow) -> Iterator[Item]:
     if row.demangled:
         yield line("  ", visible(row.demangled))
     if row.slots:
-        yield Table(_COLUMNS, [_param(row, index) for index in range(len(row.slots))])
+        yield Table(
+            _COLUMNS, [each for index in range(len(row.slots)) for each in (_param(row, index), *_parts(row, index))]
+        )
     yield Fields([*_launch_rules(row), *_memory(row), *_notes(row)])
 
 
@@ -71,33 +68,21 @@ def _param(row: EntryRow, index: int) -> list[str | Line]:
         said.append(f"ptr to {space}" if space else "ptr")
         said.append(f"align {slot.param.pointer.align}")
     if row.usages is not None:
-        said.extend(usage_words(row.usages[index], slot.param.pointer is not None))
+        said.extend(usage_words(row.usages[index], slot.param.pointer is not None, slot.size))
     hidden = line(Span("hidden", "warn"), ", " if said else "") if row.is_hidden(index) else ()
     about = line(hidden, ", ".join(said))
     place = [str(slot.index), visible(slot.param.name), slot.param.declared_type]
     return [*place, str(slot.size), str(slot.align), str(slot.offset), about]
 
 
-def usage_words(usage: Usage, declared: bool = False) -> list[str]:
-    """What a body does with a parameter: ``["loads f32", "stores f32"]``, ``["read as u32", "part of addresses"]``.
-
-    ``declared`` says that the parameter is a pointer by its declaration.
-    """
-    if usage.unused:
-        return ["never read"]
-    said: list[str] = []
-    if usage.pointer or declared:
-        kinds: dict[str, list[str]] = {}
-        for access in usage.accesses:
-            kinds.setdefault(access.kind, []).append(access.type)
-        said += [f"{_ACCESSES.get(kind, kind)} {' '.join(dict.fromkeys(types))}" for kind, types in kinds.items()]
-    elif usage.loads:
-        said.append(f"read as {' '.join(dict.fromkeys(load.type for load in usage.loads))}")
-        if usage.address:
-            said.append("part of addresses")
-    if usage.escaped:
-        said.append("handed to a function")
-    return said or ["an address"]
+def _parts(row: EntryRow, index: int) -> Iterator[list[str | Line]]:
+    """A row for each part of a struct."""
+    slot = row.slots[index]
+    for part in parts_of(row.usages[index], slot.size) if row.usages is not None else ():
+        kinds = " ".join(dict.fromkeys(load.type for load in part.loads))
+        words = part_words(part)
+        about = ", ".join(words[1:] if words[0] == f"read as {kinds}" and len(words) > 1 else words)
+        yield ["", f"  +{part.offset}", kinds, str(part.size), "", str(slot.offset + part.offset), about]
 
 
 def _launch_rules(row: EntryRow) -> Iterator[tuple[str, str]]:

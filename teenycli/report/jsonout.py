@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from teenycli.errors import Finding
     from teenycli.launch.plan import Argument, Value
-    from teenycli.ptx.usage import Usage
+    from teenycli.ptx.usage import Usage, Use
     from teenycli.report.rows import CheckRow, EntryRow, FileRow, LaunchRow, RunReport, RunRow
     from teenycli.tensors.compare import Comparison, Summary
     from teenycli.tensors.gradients import GradientCheck
 
 Json = dict[str, Any]
+
+_ROLES = ("bound", "guard", "loop", "divisor", "factor", "stride", "stored", "base", "handle")
 
 
 def finite(value: float | None) -> float | str | None:
@@ -99,15 +101,32 @@ def _param(row: EntryRow, index: int) -> Json:
 
 
 def _usage(usage: Usage) -> Json:
+    parts = [{"offset": part.offset, "size": part.size, **_use(part)} for part in usage.parts]
     return {
         "unused": usage.unused,
-        "pointer": usage.pointer,
-        "address": usage.address,
-        "as_float": usage.as_float,
-        "as_integer": usage.as_integer,
-        "escaped": usage.escaped,
-        "loads": [{"offset": load.offset, "size": load.size, "type": load.type} for load in usage.loads],
-        "accesses": [{"kind": a.kind, "space": a.space, "type": a.type} for a in usage.accesses],
+        **_use(usage),
+        "tensormap": usage.tensormap,
+        "beyond": usage.beyond,
+        "narrow": usage.narrow,
+        "parts": parts,
+    }
+
+
+def _use(use: Use) -> Json:
+    return {
+        "pointer": use.pointer,
+        "address": use.address,
+        "as_float": use.as_float,
+        "as_integer": use.as_integer,
+        "escaped": use.escaped,
+        "loads": [{"offset": load.offset, "size": load.size, "type": load.type} for load in use.loads],
+        "accesses": [
+            {"kind": a.kind, "space": a.space, "type": a.type, "count": a.count, "bytes": a.bytes, "opcode": a.opcode}
+            for a in use.accesses
+        ],
+        "types": sorted(use.types),
+        "elements": sorted(use.elements),
+        **{name: getattr(use, name) for name in _ROLES},
     }
 
 

@@ -130,7 +130,7 @@ class TestFloatParameters:
 
     PTX = (
         ".version 8.7\n.target sm_80\n.address_size 64\n.entry k(.param .u32 a, .param .u32 b, .param .f32 c) {{\n"
-        ".reg .b32 %r<4>; .reg .f32 %f<4>; {0}\nret; }}\n"
+        ".reg .b32 %r<4>; .reg .f32 %f<4>; ld.param.f32 %f3,[c]; {0}\nret; }}\n"
     )
 
     def found(self, teeny: Teeny, folder: Path, body: str, *args: str) -> tuple[int, set[str]]:
@@ -179,7 +179,11 @@ class TestNames:
         assert (done.code, "'M'" in done.err) == (2, True)
 
     def test_ignored_findings(self, teeny: Teeny, tmp_path: Path) -> None:
-        op = {**SAMPLES["vector_add_cuda"], "block": [512], "ignore": {"block-too-large": "to see what happens"}}
+        op = {
+            **SAMPLES["vector_add_cuda"],
+            "block": [512],
+            "ignore": {"block-too-large": "to see", "output-overlap": "so we see"},
+        }
         assert ids(teeny, tmp_path, op) == (0, set())
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -188,3 +189,10 @@ def test_a_misspelt_device_is_guessed() -> None:
 
 def test_unfit_says_nothing_of_a_gpu_that_fits() -> None:
     assert unfit(HOPPER, module("sm_90a", (9, 0)), "k") is None
+
+
+def test_the_cpu_device_without_its_compiler_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    with pytest.raises(TeenyError, match="llvmlite, which is not installed") as caught:
+        choose("cpu", module(), "k")
+    assert (caught.value.finding.id, caught.value.exit) == ("no-jit", Exit.NO_DEVICE)

@@ -25,7 +25,6 @@ from teenycli.devices.cpu import CpuDevice
 from teenycli.devices.cpu import variables as cpu_variables
 from teenycli.devices.cpu.hall import CpuKernel
 from teenycli.devices.cpu.memory import Bytes, CpuBuffer
-from teenycli.devices.cuda.gpu import driver_takes
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
 from teenycli.launch.plan import Argument, Field, Launch
@@ -33,6 +32,7 @@ from teenycli.ptx import Function, Module, Source, outline, parse_all
 from teenycli.ptx.layout import layout
 from teenycli.ptx.model import Init, Space, SymbolInit
 from teenycli.ptx.search import shared_static
+from teenycli.releases import driver_takes
 from tests.driver.standin import Standin
 
 _U32, _U64 = ctypes.c_uint32, ctypes.c_uint64

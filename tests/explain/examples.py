@@ -2,8 +2,8 @@
 
 A block of TOML is the manifest; of an op of the repository's manifest it says only what differs, and nothing where a
 pipeline names one. A block of PTX is
-``kernel.ptx``: a module, or a part of the body of a kernel ``k(x, n)``. A block of a console has the commands; without
-one, the group of the page says which command finds it.
+``kernel.ptx``: a module, or a part of the body of a kernel ``k(x, n)``; one of Rust is ``op.rs``. A block of a console
+has the commands; without one, the group of the page says which command finds it.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ def prepare(page: Page, folder: Path) -> list[str]:
     for text in blocks(page, "ptx"):
         module = text if text.startswith(".version") else f"{_BODY}{text}ret;\n}}\n"
         (folder / "kernel.ptx").write_text(module, "utf-8")
+    for text in blocks(page, "rust"):
+        (folder / "op.rs").write_text(text, "utf-8")
     for text in blocks(page, "toml"):
         _write_manifest(text, folder)
     console = [line.removeprefix("$ ") for text in blocks(page, "console") for line in text.splitlines()]

@@ -19,7 +19,7 @@ from tests.explain.examples import is_run, prepare
 SKETCHES = {
     "address-space", "hardware", "hardware-stack", "illegal-instruction", "invalid-pc", "launch-failed",
     "launch-timeout", "tensor-memory-leak", "context-lost", "cuda-driver", "invalid-ptx", "launch-refused",
-    "no-cuda-package", "no-jit", "parameter-base", "parameter-layout", "ptx-version", "target-architecture",
+    "no-cuda-package", "no-jit", "parameter-base", "parameter-layout",
     "out-of-memory", "processor-too-old", "missing-extra", "file-too-large", "unreadable",
     "argument-size", "buffer-size", "negative-seed", "assertion", "checkpoint-key", "gradcheck-dtype", "gradcheck-step",
     "gradcheck-too-large", "gradient-mismatch", "tensormap-architecture",

@@ -60,11 +60,18 @@ class TestEntries:
     def test_bodies(self) -> None:
         (file,) = through_json(entries_document([file_row(bodies=True)]))
         entry = file["entries"][0]
-        assert entry["params"][0]["usage"] == {
-            "unused": False, "pointer": True, "address": True, "as_float": False, "as_integer": False, "escaped": False,
-            "loads": [{"offset": 0, "size": 8, "type": "u64"}],
-            "accesses": [{"kind": "store", "space": "global", "type": "b32"}],
+        access = {"kind": "store", "space": "global", "type": "b32", "count": 1, "bytes": 4, "opcode": ""}
+        use = {
+            "pointer": True, "address": True, "as_float": False, "as_integer": False, "escaped": False,
+            "loads": [{"offset": 0, "size": 8, "type": "u64"}], "accesses": [access],
+            "types": [], "elements": ["b32"], "bound": False, "guard": False, "loop": False, "divisor": False,
+            "factor": False, "stride": False, "stored": False, "base": True, "handle": False,
         }  # fmt: skip
+        assert entry["params"][0]["usage"] == {
+            "unused": False, **use, "tensormap": False, "beyond": False, "narrow": False,
+            "parts": [{"offset": 0, "size": 8, **use}],
+        }  # fmt: skip
+        assert entry["params"][1]["usage"]["stored"] is True
         assert entry["params"][3]["usage"]["unused"] is True
         assert entry["instructions"] == {"1": 5}
         assert entry["registers"] == {"b64": 3, "b32": 2}

@@ -9,12 +9,14 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from teenycli.arch import Limits, limits_of, parse_target
 from teenycli.devices.base import DeviceBuffer, Kernel, LaunchTime
 from teenycli.errors import TeenyError, did_you_mean
+from teenycli.exits import Exit
 from teenycli.launch.plan import Launch
 from teenycli.ptx.model import Function, Module
 
@@ -34,11 +36,18 @@ class CpuDevice:
 
     ``output`` is called with each text that a kernel prints, from a thread of the pool, one at a time; the default
     writes to standard output. What it raises (OSError, ValueError) ends the launch.
+
+    Raises TeenyError ``no-jit`` (exit NO_DEVICE) where llvmlite is missing.
     """
 
     def __init__(
         self, threads: int | None = None, cache: bool = True, output: Callable[[str], object] | None = None
     ) -> None:
+        if find_spec("llvmlite") is None:
+            raise TeenyError(
+                "no-jit", "the CPU device compiles with llvmlite, which is not installed",
+                hint="pip install llvmlite (there is none for macOS on x86-64)", exit=Exit.NO_DEVICE,
+            )  # fmt: skip
         from teenycli.devices.cpu.launcher import Runner
         from teenycli.devices.cpu.memory import AddressSpace
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from teenycli.arch import Limits, parse_target
+from teenycli.arch import Limits, parse_target, takes_target
 from teenycli.devices.base import DeviceBuffer, Kernel, LaunchTime
 from teenycli.devices.cuda import errors
 from teenycli.devices.cuda.driver import (
@@ -25,7 +25,7 @@ from teenycli.devices.cuda.driver import (
     packages,
 )
 from teenycli.devices.cuda.errors import Facts
-from teenycli.devices.cuda.gpu import Gpu, dotted, takes_target
+from teenycli.devices.cuda.gpu import Gpu
 from teenycli.devices.cuda.parameters import compare_parameters
 from teenycli.devices.cuda.printing import printing
 from teenycli.devices.cuda.probe import kernel_module_version
@@ -35,6 +35,7 @@ from teenycli.exits import Exit
 from teenycli.launch.plan import Encoder, Launch, TensorMap, encode_argument
 from teenycli.ptx.model import Function, Module, Source, Triple
 from teenycli.ptx.strip import strip_debug
+from teenycli.releases import dotted
 
 if TYPE_CHECKING:
     from teenycli.devices.base import Bytes

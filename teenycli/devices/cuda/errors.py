@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from teenycli.arch import Limits, parse_target
+from teenycli.arch import Limits, parse_target, takes_target, target_rule
 from teenycli.devices.cuda.driver import NEEDS_NEWER_DRIVER, DriverError
-from teenycli.devices.cuda.gpu import Gpu, dotted, driver_takes, newest_ptx, release_of, takes_target, target_rule
+from teenycli.devices.cuda.gpu import Gpu
 from teenycli.errors import Place, TeenyError, did_you_mean
 from teenycli.exits import Exit
 from teenycli.launch.plan import Launch
 from teenycli.ptx.model import Function, Module, Triple
+from teenycli.releases import dotted, driver_takes, newest_ptx, too_new
 
 _ONE: Triple = (1, 1, 1)
 #: What an unsigned int and an int of the driver's interface hold.
@@ -104,15 +105,11 @@ def _target_story(module: Module, gpu: Gpu) -> _Story:
 def _version_story(module: Module, gpu: Gpu) -> _Story:
     """The module's ``.version`` is too new for the driver."""
     wanted, have = f"PTX {dotted(module.version)}", f"the driver of {gpu.name} is of CUDA {dotted(gpu.cuda)}"
-    release, newest = release_of(module.version), newest_ptx(gpu.cuda)
+    newest = newest_ptx(gpu.cuda)
     if newest is None or module.version <= newest:
         return "ptx-version", f"{have} and refuses {wanted}", "update the driver"
-    needs = "a newer driver"
-    if release is not None:
-        needs = f"a driver of CUDA {dotted(release.cuda)}{f' (r{release.branch})' if release.branch else ''} or later"
-    triton = newest[0] * 10 + newest[1]
-    hint = f"update the driver, or compile for PTX {dotted(newest)} (Triton: ptx_version={triton}), or use --device cpu"
-    return "ptx-version", f"{wanted} needs {needs}; {have}, which takes PTX up to {dotted(newest)}", hint
+    message, hint = too_new(module.version, have, newest)
+    return "ptx-version", message, hint
 
 
 _LOGGED_LINE = re.compile(r"line (\d+); (?:error|fatal)")

@@ -1,0 +1,83 @@
+"""Rules on which buffers and parameters an op leaves out: a buffer that no argument points to, a parameter that nothing
+reads.
+
+May import ``checks.subject`` and what it may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from teenycli.checks.subject import Subject
+from teenycli.errors import Finding, Severity
+from teenycli.launch.plan import Address, Argument, Buffer
+from teenycli.manifest.spec import grad_name
+
+
+def unused_buffers(subjects: Sequence[Subject]) -> Iterator[Finding]:
+    """Every buffer is one that some argument of some launch points to, and an output one through which the body may
+    write.
+
+    Of a backward only ``grad_output`` has to be: which buffers of the forward it needs is for its author to know.
+    """
+    subject = subjects[0]
+    named: set[str] = set()
+    used: set[str] = set()
+    for each in subjects:
+        for argument, slot in zip(each.args, each.visible, strict=True):
+            names = set(argument.buffers)
+            named |= names
+            used |= set() if each.usages[slot.index].unused else names
+    for buffer in subject.plan.buffers:
+        if buffer.role == "scratch" or (subject.plan.backward and buffer.name != grad_name("output")):
+            continue
+        if buffer.name not in (used if buffer.is_output else named):
+            yield _unused(subjects, buffer, buffer.name in named)
+
+
+def _unused(subjects: Sequence[Subject], buffer: Buffer, named: bool) -> Finding:
+    role, name = ("output", buffer.output or buffer.name) if buffer.is_output else (buffer.role, buffer.name)
+    message = f"no argument points to the {role} '{name}'"
+    if named:
+        message = f"the {role} '{name}' is passed only for parameters that the kernel never reads"
+    elif buffer.is_output:
+        message += ": nothing can write it"
+    return Finding(
+        "buffer-unused",
+        message,
+        Severity.ERROR if buffer.is_output else Severity.WARNING,
+        where=subjects[0].key(buffer.source),
+        hint=_repeated(subjects),
+    )
+
+
+def _repeated(subjects: Sequence[Subject]) -> str | None:
+    """Which arguments point to the same place, one of them perhaps instead of the buffer that is left out."""
+    for subject in subjects:
+        first: dict[Address, Argument] = {}
+        for argument in subject.args:
+            address = argument.address
+            if address is not None and address.buffer is not None:
+                other = first.setdefault(address, argument)
+                if other is not argument:
+                    return f"arguments {other.index} and {argument.index} both point to '{address.buffer}'"
+    return None
+
+
+def unused_parameters(subject: Subject) -> Iterator[Finding]:
+    """A note on each parameter that the body never reads, unless nothing is passed for it either: zero or null."""
+    for argument, slot in zip(subject.args, subject.visible, strict=True):
+        if subject.usages[slot.index].unused and not all(_is_nothing(item.value) for item in argument.fields):
+            yield Finding(
+                "unused-parameter",
+                f"the kernel never reads parameter {slot.index}, for which argument {argument.index} "
+                f"'{argument.name}' is passed",
+                Severity.NOTE,
+                where=subject.key(argument.source),
+                hint="right where the compiler had no use for it; an ignore entry says so",
+                note=subject.declared(slot),
+            )
+
+
+def _is_nothing(value: object) -> bool:
+    return not any(value) if isinstance(value, bytes) else value in (0, Address())

@@ -1,0 +1,131 @@
+"""Rules on the numbers that are passed: that the body takes all of them, and that an extent is one of something.
+
+May import ``checks.subject`` and what it may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import combinations
+from math import prod
+
+from teenycli.checks.subject import Subject
+from teenycli.dtypes import DTYPES
+from teenycli.errors import Finding, Severity
+from teenycli.launch.plan import Argument, Buffer, Field
+from teenycli.ptx.layout import Slot
+from teenycli.ptx.usage import Part
+
+#: Numbers up to this are taken for counts of anything.
+_SMALL = 64
+#: By what extents are commonly divided and to what they are rounded, the op's own numbers apart.
+_POWERS = tuple(2**k for k in range(1, 11))
+#: Most extents that others are multiplied and divided by.
+_FACTORS = 256
+
+
+def values_fit(subject: Subject) -> Iterator[Finding]:
+    """An integer is no larger than what the body reads of it, and of the sign that it takes it for."""
+    for argument, slot, item, part in _integers(subject):
+        assert isinstance(item.value, int)
+        size = DTYPES[item.kind].size
+        read = max((load.size for load in part.loads if load.offset == item.offset), default=size)
+        if read < size and not -(2 ** (8 * read - 1)) <= item.value < 2 ** (8 * read):
+            message = f"the kernel reads only {8 * read} bits of parameter {slot.index}"
+            yield _misfit(subject, argument, item, message, Severity.ERROR)
+        signs = {kind[0] for kind in part.types if kind[:1] in ("s", "u")}
+        if signs == {"u"} and item.value < 0:
+            message = f"to the kernel parameter {slot.index} has no sign: it is {item.value % 2 ** (8 * size):,}"
+            yield _misfit(subject, argument, item, message, Severity.WARNING)
+        elif signs == {"s"} and item.value >= 2 ** (8 * size - 1):
+            message = f"to the kernel parameter {slot.index} has a sign: it is {item.value - 2 ** (8 * size):,}"
+            yield _misfit(subject, argument, item, message, Severity.WARNING)
+
+
+def _misfit(subject: Subject, argument: Argument, item: Field, message: str, severity: Severity) -> Finding:
+    assert isinstance(item.value, int)
+    return Finding(
+        "value-out-of-range",
+        f"argument {argument.index} '{argument.name}' is {item.value:,}, and {message}",
+        severity,
+        where=subject.key(argument.source),
+    )
+
+
+def _integers(subject: Subject) -> Iterator[tuple[Argument, Slot, Field, Part]]:
+    """The integers that the body loads, with what it makes of them."""
+    for argument, slot in zip(subject.args, subject.visible, strict=True):
+        parts = {part.offset: part for part in subject.usages[slot.index].parts}
+        for item in argument.fields:
+            if isinstance(item.value, int) and item.kind in DTYPES and item.offset in parts:
+                yield argument, slot, item, parts[item.offset]
+
+
+# --- extents ---------------------------------------------------------------------------------------------------------
+
+
+def extents_known(subject: Subject) -> Iterator[Finding]:
+    """What bounds a loop or an access, or divides, is an extent of something: of a buffer, of the launch.
+
+    A dim, a scalar or a const that is passed as it is says what its user wants; what is computed from them may be
+    computed wrongly.
+    """
+    for argument, slot, item, part in _integers(subject):
+        assert isinstance(item.value, int)
+        if DTYPES[item.kind].is_float or not (part.bound or part.loop or part.divisor) or item.value <= _SMALL:
+            continue
+        if subject.named(argument, item) is not None:
+            continue
+        if item.value not in _known(subject):
+            what = "divides by" if part.divisor else "counts up to" if part.loop else "compares with"
+            yield Finding(
+                "extent-mismatch",
+                f"argument {argument.index} '{argument.name}', which the kernel {what}, is {item.value:,}: no extent, "
+                "size or stride of a buffer, nor anything of the grid or block",
+                Severity.WARNING,
+                where=subject.key(argument.source),
+                hint=_nearest(subject, item.value),
+                note=subject.declared(slot),
+            )
+
+
+def _known(subject: Subject) -> frozenset[int]:
+    """The numbers of the launch, and what is commonly made of them."""
+    buffers = subject.plan.buffers
+    dims = frozenset(extent for buffer in buffers for extent in buffer.shape if extent > 1)
+    return _derived(frozenset(_numbers(subject)), dims) | {buffer.nbytes for buffer in buffers}
+
+
+@lru_cache(maxsize=16)
+def _derived(own: frozenset[int], dims: frozenset[int]) -> frozenset[int]:
+    """Numbers, sums of two extents, multiples by extents and small numbers, quotients, and what they round up to."""
+    factors = sorted({*dims, *(each for each in own if each <= 1024)} - {0, 1, 2})[:_FACTORS]
+    made = {one + other for one, other in combinations(sorted(dims)[:_FACTORS], 2)} | own
+    made |= {number * factor for number in own for factor in factors}
+    for number in own:
+        for factor in {*_POWERS, *factors}:
+            made |= {number // factor, -(-number // factor), -(-number // factor) * factor}
+    return frozenset(made)
+
+
+def _numbers(subject: Subject) -> set[int]:
+    launch, plan = subject.launch, subject.plan
+    numbers = {number for buffer in plan.buffers for number in _of_buffer(buffer)}
+    for triple in (launch.grid, launch.block, launch.cluster):
+        numbers |= {*triple, prod(triple)}
+    numbers |= {launch.ctas * launch.threads, launch.shared}
+    for named in (plan.case, plan.scalars, plan.consts):
+        numbers |= {value for value in named.values() if isinstance(value, int)}
+    return numbers
+
+
+def _of_buffer(buffer: Buffer) -> Iterator[int]:
+    shape = buffer.shape
+    yield from (prod(shape[i:j]) for i in range(len(shape)) for j in range(i, len(shape) + 1))
+    yield from buffer.rows
+
+
+def _nearest(subject: Subject, value: int) -> str:
+    near = sorted(_numbers(subject), key=lambda number: (abs(number - value), number))[:3]
+    return f"the nearest are {', '.join(f'{number:,}' for number in near)}"

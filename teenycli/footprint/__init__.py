@@ -1,0 +1,137 @@
+"""What memory the launches of a plan touch, from the PTX alone: the part of a kernel that makes addresses, run for its
+threads in numpy, without data.
+
+:func:`footprint_of` is all that the rooms above need. What hangs on data is left open, never guessed: a footprint says
+what surely happens, and where something else might.
+
+May import ``launch``, ``ptx`` and, it alone beside ``tensors`` below the devices, numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from teenycli.footprint.arena import Arena, arena_of
+from teenycli.footprint.lanes import Array
+from teenycli.footprint.slices import Slice
+from teenycli.footprint.threads import Threads
+from teenycli.footprint.trace import Miss, Touched, Trace
+from teenycli.footprint.walk import Budget, Guide, SpentError, Walk
+from teenycli.launch.plan import Address, Launch, Plan, TensorMap, encode_argument
+from teenycli.ptx import code_of
+from teenycli.ptx.code import Code, Mem, Op, Reg
+from teenycli.ptx.flow import Flow
+from teenycli.ptx.graph import HELD, PART, numbers
+from teenycli.ptx.layout import Slot, layout_size
+from teenycli.ptx.model import Function, Module
+from teenycli.ptx.search import reached, shared_static
+
+#: Lanes that are walked at once.
+_LANES = 1 << 15
+
+
+def footprint_of(plan: Plan, module: Module, entry: Function, slots: tuple[Slot, ...], work: int) -> Trace:
+    """What the plan's launches touch, as far as ``work`` operations reach; ``complete`` says whether that is all."""
+    trace = Trace(plan)
+    surveyor = _Surveyor(module, entry, slots)
+    budget = Budget(work)
+    with np.errstate(all="ignore"):
+        for launch in _ends_first(plan.launches):
+            trace.busy[launch.index] = np.zeros(launch.ctas, np.bool_)
+            try:
+                surveyor.walk(trace, launch, budget)
+            except SpentError:
+                trace.complete = False
+                break
+    return trace
+
+
+def _ends_first(launches: tuple[Launch, ...]) -> list[Launch]:
+    """The last launch is the likeliest to reach too far."""
+    return [*launches[:1], *launches[:0:-1]]
+
+
+class _Surveyor:
+    """The slices of an entry and of what it calls, made once for all launches."""
+
+    def __init__(self, module: Module, entry: Function, slots: tuple[Slot, ...]) -> None:
+        self.module, self.entry, self.slots = module, entry, slots
+        self.codes = {function.name: code_of(module, function) for function in reached(module, entry)}
+        self.slices: dict[str, Slice] = {}
+        self._flow: Flow | None = None
+
+    def slice_of(self, function: Function) -> Slice | None:
+        name = self.module.aliases.get(function.name, function.name)
+        if name not in self.codes:
+            return None
+        if name not in self.slices:
+            self.slices[name] = Slice(self.codes[name])
+        return self.slices[name]
+
+    def walk(self, trace: Trace, launch: Launch, budget: Budget) -> None:
+        """All CTAs of a launch, those at the corners of the grid first. Raises SpentError."""
+        if not launch.ctas or not launch.threads:
+            return
+        entry = self.slice_of(self.entry)
+        assert entry is not None
+        static = shared_static(self.module, self.entry)
+        arena = arena_of(trace.plan, self.module, list(self.codes.values()), static, launch.shared)
+        params = self._params(launch, arena)
+        offsets = {id(slot.param): slot.offset for slot in self.slots}
+
+        guide = Guide(self.slice_of, partial(self._reaches, trace, launch))
+        for ctas in _chunks(launch):
+            Walk(trace, Threads(launch, ctas, arena, params, offsets), guide, budget).run(entry)
+
+    def _params(self, launch: Launch, arena: Arena) -> bytes:
+        raw = bytearray(layout_size(self.slots))
+        for argument in launch.args:
+            if argument.offset is not None:
+                data = encode_argument(argument, arena.address_of)
+                raw[argument.offset : argument.offset + len(data)] = data
+        return bytes(raw)
+
+    def _reaches(self, trace: Trace, launch: Launch, code: Code, op: Op) -> list[str]:
+        """The buffers that the addresses of ``op`` may lie in: those of the parameters that flow into them, and all
+        where that is not known."""
+        bits = self._origins(op) if code.function is self.entry else 0
+        if not bits:
+            return list(trace.buffers)
+        values = [item.value for argument in launch.args if bits >> argument.index & 1 for item in argument.fields]
+        names = [value.buffer for value in values if isinstance(value, Address | TensorMap)]
+        return [name for name in names if name is not None]
+
+    def _origins(self, op: Op) -> int:
+        """The parameters (bits) that the addresses of an instruction are made of."""
+        if self._flow is None:
+            self._flow = Flow(self.codes[self.entry.name])
+        graph, nodes = self._flow.graph, self._flow.frames[0].nodes
+        bits = 0
+        for mem in (operand for operand in op.operands if isinstance(operand, Mem)):
+            if isinstance(mem.base, Reg):
+                held = numbers(graph.state[nodes[mem.base.register]], HELD | PART)
+                params = [graph.tokens[number].param for number in held]
+                if -1 in params:
+                    return 0  # an address that comes out of memory
+                bits |= sum(1 << param for param in set(params))
+        return bits
+
+
+def _chunks(launch: Launch) -> Iterator[Array]:
+    """The CTAs of a launch by number, so many at a time as make up the lanes of a walk: first, last, and the rest."""
+    at_once = max(_LANES // launch.threads, 1)
+    if launch.ctas <= at_once:
+        yield np.arange(launch.ctas)
+        return
+    x, y, z = launch.grid
+    corners = sorted({i + x * (j + y * k) for i in (0, x - 1) for j in (0, y - 1) for k in (0, z - 1)})
+    for start in range(0, len(corners), at_once):
+        yield np.array(corners[start : start + at_once])
+    for start in range(0, launch.ctas, at_once):
+        yield np.arange(start, min(start + at_once, launch.ctas))
+
+
+__all__ = ["Miss", "Touched", "Trace", "footprint_of"]

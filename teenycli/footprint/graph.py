@@ -1,0 +1,112 @@
+"""Basic blocks of a body, and where ways that part meet again.
+
+May import ``ptx.code``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from teenycli.ptx.code import Code, Label, Op, Table
+
+#: What ends the way of a lane through a function, and what ends the lane.
+_ENDS = frozenset({"ret", "exit", "trap"})
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Instructions ``start`` to ``stop`` (exclusive). ``targets`` are the indices of blocks that may follow.
+
+    ``branch`` is the last instruction, where it is a jump or an end, which the block's targets come from.
+    """
+
+    start: int
+    stop: int
+    targets: tuple[int, ...]
+    branch: Op | None = None
+
+
+class Graph:
+    """The blocks of a body in the order of the text. Index ``end`` stands for where lanes leave the function."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        leaders = {0, len(code.ops)}
+        for index, op in enumerate(code.ops):
+            if _is_jump(op):
+                leaders.add(index + 1)
+                leaders.update(code.labels[label.name] for label in _labels(op))
+        starts = sorted(leaders)[:-1] if code.ops else []
+        self.end = len(starts)
+        self._at = {start: k for k, start in enumerate(starts)} | {len(code.ops): self.end}
+        stops = [*starts[1:], len(code.ops)][: self.end]
+        self.blocks = [self._block(start, stop) for start, stop in zip(starts, stops, strict=True)]
+
+    def block_at(self, label: Label) -> int:
+        """The block that begins at ``label``."""
+        return self._at[self.code.labels[label.name]]
+
+    def _block(self, start: int, stop: int) -> Block:
+        last, after = self.code.ops[stop - 1], self._at[stop]
+        if not _is_jump(last):
+            return Block(start, stop, (after,))
+        targets = [self.block_at(label) for label in _labels(last)]
+        if last.opcode in _ENDS and last.opcode != "trap":
+            targets.append(self.end)
+        if last.guard is not None or (last.opcode == "brx" and not targets):
+            targets.append(after)
+        return Block(start, stop, tuple(dict.fromkeys(targets)), last)
+
+    @cached_property
+    def _after(self) -> list[int]:
+        """For each block the set of blocks (bits) that every way from it to the end passes. Ways into a trap do not
+        count, since no lane comes back from them."""
+        everything = (1 << self.end + 1) - 1
+        after = [everything] * self.end + [1 << self.end]
+        changed = True
+        while changed:
+            changed = False
+            for k in range(self.end - 1, -1, -1):
+                common = everything
+                for target in self.blocks[k].targets:
+                    common &= after[target]
+                if self.blocks[k].targets:
+                    common |= 1 << k
+                if common != after[k]:
+                    after[k], changed = common, True
+        return after
+
+    def meeting(self, block: int) -> int:
+        """The first block that all ways out of ``block`` pass; ``end`` where there is none before."""
+        common = self._after[block] & ~(1 << block)
+        for k in (k for k in range(self.end) if common >> k & 1):
+            if self._after[k] == common:
+                return k
+        return self.end
+
+    def between(self, block: int, meeting: int) -> list[int]:
+        """The blocks that lanes may pass on their ways out of ``block`` before they meet."""
+        seen: set[int] = set()
+        waiting = [*self.blocks[block].targets]
+        while waiting:
+            k = waiting.pop()
+            if k not in (meeting, self.end) and k not in seen:
+                seen.add(k)
+                waiting += self.blocks[k].targets
+        return sorted(seen)
+
+
+def _is_jump(op: Op) -> bool:
+    return op.opcode in ("bra", "brx") or op.opcode in _ENDS
+
+
+def _labels(op: Op) -> tuple[Label, ...]:
+    """Where a jump may go, fall-through aside."""
+    labels: list[Label] = []
+    for operand in op.operands:
+        if isinstance(operand, Label):
+            labels.append(operand)
+        elif isinstance(operand, Table):
+            labels += operand.labels
+    return tuple(labels)

@@ -1,0 +1,128 @@
+"""The part of a body that says where it reads and writes: addresses, guards and branches, and what they are made of.
+
+May import the rest of ``ptx``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from teenycli.footprint.graph import Graph
+from teenycli.footprint.steps import step_of
+from teenycli.ptx.code import Code, Mem, Op, Operand, Pair, Reg, Register, Symbol, Vec
+from teenycli.ptx.flow import registers_in
+from teenycli.ptx.isa import Role
+from teenycli.ptx.model import Space, Variable
+
+_OWN = frozenset({Space.LOCAL, Space.PARAM})
+_JUMPS = frozenset({"bra", "brx", "ret", "exit", "trap", "call"})
+
+
+class Slice:
+    """What of ``code`` is to be run: ``steps`` has the instructions of each block of ``graph``, jumps aside."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.graph = Graph(code)
+        spills = _spills(code)
+        self._kept = [_is_root(op) for op in code.ops]
+        self._mark(spills)
+        self.steps = [
+            [
+                step_of(code.ops[k])
+                for k in range(block.start, block.stop)
+                if self._kept[k] and code.ops[k] is not block.branch
+            ]
+            for block in self.graph.blocks
+        ]
+
+    def _mark(self, spills: bool) -> None:
+        """Keep every instruction that a kept one needs a register from."""
+        makers: dict[Register, list[int]] = defaultdict(list)
+        for index, op in enumerate(self.code.ops):
+            for register in results(op):
+                makers[register].append(index)
+        seen: set[Register] = set()
+        waiting: list[Register] = []
+        for op, kept in zip(self.code.ops, self._kept, strict=True):
+            if kept:
+                waiting += _needs(op, spills)
+        while waiting:
+            register = waiting.pop()
+            if register in seen:
+                continue
+            seen.add(register)
+            for index in makers[register]:
+                op = self.code.ops[index]
+                self._kept[index] = True
+                waiting += _sources(op)
+
+
+def results(op: Op) -> Iterator[Register]:
+    """The registers that an instruction writes."""
+    if op.call is not None:
+        for returned in op.call.returns:
+            yield from registers_in(returned)
+        return
+    places = op.form.place(op.mods, len(op.operands)) or ()
+    for place, operand in zip(places, op.operands, strict=False):
+        if op.form.operands[place].role is Role.DST:
+            yield from both(operand)
+
+
+def both(operand: Operand | None) -> Iterator[Register]:
+    """The registers an operand names, those of both halves of a pair."""
+    if isinstance(operand, Pair):
+        yield from registers_in(operand.first)
+        yield from registers_in(operand.second)
+    else:
+        yield from registers_in(operand)
+
+
+def _is_root(op: Op) -> bool:
+    """Whether an instruction is run for its own sake."""
+    return op.opcode in _JUMPS or any(isinstance(operand, Mem) for operand in op.operands)
+
+
+def _needs(op: Op, spills: bool) -> Iterator[Register]:
+    """The registers that say where a root reads or writes, or whether it does."""
+    if op.guard is not None:
+        yield op.guard.register
+    if op.call is not None:
+        for argument in op.call.args:
+            yield from registers_in(argument)
+        return
+    stored = op.opcode == "st" and (op.mods.get("space") == "param" or (spills and op.mods.get("space") != "global"))
+    for index, operand in enumerate(op.operands):
+        if isinstance(operand, Mem):
+            if isinstance(operand.base, Reg):
+                yield operand.base.register
+        elif op.opcode not in ("ld", "ldu", "atom", "red", "st") or (stored and index):
+            yield from registers_in(operand)  # a branch's index, the size of a copy, a value that will come back
+
+
+def _sources(op: Op) -> Iterator[Register]:
+    if op.guard is not None:
+        yield op.guard.register
+    for operand in op.operands[1:]:
+        if isinstance(operand, Mem):
+            if isinstance(operand.base, Reg):
+                yield operand.base.register
+        else:
+            yield from both(operand)
+
+
+def _spills(code: Code) -> bool:
+    """Whether values may go to memory of the thread's own and come back."""
+    local = any(variable.space is Space.LOCAL for variable in code.variables)
+    return local or any(_takes_address(op) for op in code.ops)
+
+
+def _takes_address(op: Op) -> bool:
+    """Whether an instruction takes the address of a variable in local or param memory."""
+    return op.call is None and any(
+        isinstance(item, Symbol) and isinstance(item.target, Variable) and item.target.space in _OWN
+        for operand in op.operands
+        for item in (operand.items if isinstance(operand, Vec) else (operand,))
+    )

@@ -1,0 +1,360 @@
+"""A walk: the slice of an entry run for many threads at once, to see where each reads and writes.
+
+Threads go in lockstep as far as they go the same way; those at the earliest block go first. Where the way of some
+hangs on what is not known (data, other lanes), they go on where all ways meet, and what lies between may have happened
+or not.
+
+Of an instruction the lanes are in two masks: those that run it, and those that perhaps do, its guard not being known.
+May import the rest of ``footprint``, and ``ptx``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from teenycli.footprint.arena import HALF, LOCAL, PARAM, SHIFT, WINDOWS
+from teenycli.footprint.cells import Cells
+from teenycli.footprint.effects import access_of, effect_of, space_of
+from teenycli.footprint.lanes import Array, Value, constant, resize, unknown
+from teenycli.footprint.meanings import packed, predicates, result, unpacked
+from teenycli.footprint.slices import Slice, results
+from teenycli.footprint.steps import Step
+from teenycli.footprint.threads import Frame, Threads
+from teenycli.footprint.trace import Access, Trace
+from teenycli.ptx.code import Code, Mem, Op, Operand, Reg, Symbol, Table, Vec
+from teenycli.ptx.model import Function, Int, Space, Variable, type_width
+
+#: How deep calls are followed.
+_DEPTH = 8
+#: What a step costs beside its lanes, in operations on lanes.
+_OVERHEAD = 400
+
+
+class SpentError(Exception):
+    """The work that a walk may take is done."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """Operations on lanes that are left."""
+
+    left: int
+
+    def take(self, amount: int) -> None:
+        """Raises SpentError when it is used up."""
+        self.left -= amount
+        if self.left < 0:
+            raise SpentError
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """What a walk asks about the kernel: the slice of a function, where it has a body; the buffers that the addresses
+    of an instruction may lie in."""
+
+    slice_of: Callable[[Function], Slice | None]
+    reaches: Callable[[Code, Op], list[str]]
+
+
+class Walk:
+    """One walk of some threads, noted in ``trace``."""
+
+    def __init__(self, trace: Trace, threads: Threads, guide: Guide, budget: Budget) -> None:
+        self.trace, self.threads, self.guide, self.budget = trace, threads, guide, budget
+        self.nobody = np.zeros(threads.count, np.bool_)
+        self.gone = self.nobody.copy()
+        self.locals = Cells()
+
+    def run(self, entry: Slice) -> None:
+        """Walk all threads to their ends. Raises SpentError."""
+        self._function(Frame(entry), ~self.nobody)
+
+    # --- ways ---
+
+    def _function(self, frame: Frame, lanes: Array) -> None:
+        graph = frame.slice.graph
+        waiting: dict[int, Array] = {0: lanes}
+        while waiting:
+            at = min(waiting)
+            lanes = waiting.pop(at) & ~self.gone
+            if at == graph.end or not lanes.any():
+                continue
+            steps = frame.slice.steps[at]
+            self.budget.take((len(steps) + 2) * (self.threads.count + _OVERHEAD))
+            for step in steps:
+                self._step(frame, step, lanes)
+            for target, some in self._ways(frame, at, lanes & ~self.gone):
+                waiting[target] = waiting[target] | some if target in waiting else some
+
+    def _ways(self, frame: Frame, at: int, lanes: Array) -> Iterator[tuple[int, Array]]:
+        """Where the lanes of a block go on."""
+        graph = frame.slice.graph
+        block = graph.blocks[at]
+        if block.branch is None:
+            yield block.targets[0], lanes
+            return
+        taken, perhaps = self._guarded(frame, block.branch, lanes)
+        if perhaps.any():
+            yield self._pass_over(frame, at, perhaps), perhaps
+        rest = lanes & ~taken & ~perhaps
+        if rest.any():
+            yield block.targets[-1], rest
+        if not taken.any() or block.branch.opcode == "ret":
+            return
+        if block.branch.opcode == "bra":
+            yield block.targets[0], taken
+        elif block.branch.opcode == "brx":
+            yield from self._switch(frame, at, block.branch, taken)
+        else:
+            self.gone |= taken
+
+    def _switch(self, frame: Frame, at: int, branch: Op, lanes: Array) -> Iterator[tuple[int, Array]]:
+        index, table = self.threads.read(frame, branch.operands[0], 32), branch.operands[1]
+        assert isinstance(table, Table)
+        perhaps = lanes & ~index.known
+        if perhaps.any():
+            yield self._pass_over(frame, at, perhaps), perhaps
+        for number, label in enumerate(table.labels):
+            some = lanes & index.known & (index.bits == number)
+            if some.any():
+                yield frame.slice.graph.block_at(label), some
+
+    def _guarded(self, frame: Frame, op: Op, lanes: Array) -> tuple[Array, Array]:
+        """Of ``lanes`` those that run ``op``, and those that perhaps do."""
+        if op.guard is None:
+            return lanes, self.nobody
+        guard = self.threads.read(frame, op.guard, 1)
+        return lanes & guard.known & guard.bits, lanes & ~guard.known
+
+    def _pass_over(self, frame: Frame, at: int, lanes: Array) -> int:
+        """``lanes`` go some way from block ``at`` on: what is written there is not known any more, nor what is touched.
+        Returns the block where all ways meet."""
+        graph = frame.slice.graph
+        meeting = graph.meeting(at)
+        for step in (step for k in graph.between(at, meeting) for step in frame.slice.steps[k]):
+            if step.op.call is not None:
+                self._lose(frame, step.op, lanes)
+                continue
+            self._forget(frame, step.op, lanes)
+            if any(isinstance(operand, Mem) for operand in step.op.operands):
+                self._blur(frame, step.op, lanes)
+                if step.op.opcode == "st" and space_of(step.op) in ("", "local"):
+                    self.locals.spoil(lanes)
+        return meeting
+
+    def _forget(self, frame: Frame, op: Op, lanes: Array) -> None:
+        """The results of ``op`` are not known in ``lanes``."""
+        for register in results(op):
+            if register in frame.registers:
+                frame.registers[register] = frame.registers[register].only(~lanes)
+
+    def _blur(self, frame: Frame, op: Op, lanes: Array) -> None:
+        """``op`` touches memory somewhere in ``lanes``."""
+        reads, writes = effect_of(op)
+        if reads or writes:
+            self.trace.blur(self.guide.reaches(frame.slice.code, op), reads, writes)
+            self.trace.stir(self.threads.where, np.flatnonzero(lanes))
+
+    # --- steps ---
+
+    def _step(self, frame: Frame, step: Step, lanes: Array) -> None:
+        op = step.op
+        lanes, perhaps = self._guarded(frame, op, lanes)
+        if not (lanes.any() or perhaps.any()):
+            return
+        if op.call is not None:
+            self._call(frame, op, lanes, perhaps)
+        elif any(isinstance(operand, Mem) for operand in op.operands):
+            self._memory(frame, op, lanes, perhaps)
+        else:
+            for target, value in self._results(frame, step):
+                self._write(frame, target, value, lanes, perhaps, step.signed)
+
+    def _results(self, frame: Frame, step: Step) -> Iterator[tuple[Operand | None, Value]]:
+        """What an instruction without memory writes, and where."""
+        op, read = step.op, self.threads.read
+        if op.opcode == "mov" and isinstance(step.target, Vec):
+            part = step.sources[0].width // len(step.target.items)
+            whole = read(frame, step.sources[0].operand, step.sources[0].width)
+            yield from ((item, unpacked(whole, k, part)) for k, item in enumerate(step.target.items))
+            return
+        if op.opcode == "mov" and isinstance(step.sources[0].operand, Vec):
+            width, items = type_width(op.mods["type"]) or 64, step.sources[0].operand.items
+            parts = [read(frame, item, width // len(items)) for item in items]
+            yield step.target, packed(parts, width // len(items), width) if width <= 64 else unknown(64)
+            return
+        values = [read(frame, source.operand, source.width) for source in step.sources]
+        if op.opcode == "setp":
+            yield from zip((step.target, step.second), predicates(op, values), strict=True)
+            return
+        yield step.target, result(op, values)
+        yield step.second, unknown(1)
+
+    def _write(
+        self, frame: Frame, target: Operand | None, value: Value, lanes: Array, perhaps: Array, signed: bool = False
+    ) -> None:
+        if not isinstance(target, Reg):
+            return
+        register = target.register
+        width = type_width(register.type) or 64
+        if target.part is not None or register.vector > 1 or width > 64:
+            return  # never read either
+        value = Value(resize(value.bits, width, signed), value.known)
+        old = frame.registers.get(register)
+        if old is not None and not (lanes | self.gone).all():
+            value = value.where(lanes, old)
+        frame.registers[register] = value.only(~perhaps) if perhaps.any() else value
+
+    # --- memory ---
+
+    def _memory(self, frame: Frame, op: Op, lanes: Array, perhaps: Array) -> None:
+        if op.opcode in ("ld", "ldu"):
+            self._load(frame, op, lanes, perhaps)
+        elif op.opcode == "st" and self._keep(frame, op, lanes, perhaps):
+            return
+        else:
+            self._forget(frame, op, lanes | perhaps)
+        found = access_of(op)
+        if found is None:
+            self._blur(frame, op, lanes | perhaps)
+            return
+        if op.opcode == "cp":
+            lanes, perhaps = self._copying(frame, op, lanes, perhaps)
+        self._touch(frame, *found, lanes, perhaps)
+
+    def _touch(self, frame: Frame, access: Access, mem: Mem, lanes: Array, perhaps: Array) -> None:
+        address = self.threads.address(frame, mem)
+        if space_of(access.op) == "shared":
+            address = Value((address.bits & np.uint64(2**32 - 1)) + np.uint64(WINDOWS["shared"]), address.known)
+        lost = (lanes | perhaps) & ~address.known
+        if lost.any():
+            self._blur(frame, access.op, lost)
+        for some, sure in ((lanes, True), (perhaps, False)):
+            chosen = np.flatnonzero(some & address.known)
+            if len(chosen):
+                self.budget.take(len(chosen) * 4)
+                found = address.bits if len(address.bits) == 1 else address.bits[chosen]
+                self.trace.touch(self.threads.arena, access, self.threads.where, chosen, found, sure)
+
+    def _copying(self, frame: Frame, op: Op, lanes: Array, perhaps: Array) -> tuple[Array, Array]:
+        """Of the lanes of a ``cp.async`` those that copy all of it, and those that may copy some: its last operand is
+        how much, or whether nothing is read (PTX ISA, "cp.async")."""
+        size = op.operands[3] if len(op.operands) > 3 else None
+        if size is None:
+            return lanes, perhaps
+        ignored = isinstance(size, Reg) and size.register.type == "pred"
+        copied = self.threads.read(frame, size, 1 if ignored else 32)
+        whole = op.operands[2].value if isinstance(op.operands[2], Int) else 0
+        everything, some = (~copied.bits, ~copied.bits) if ignored else (copied.bits == whole, copied.bits > 0)
+        sure = lanes & copied.known & everything
+        return sure, (perhaps | lanes & ~sure) & (~copied.known | some)
+
+    def _load(self, frame: Frame, op: Op, lanes: Array, perhaps: Array) -> None:
+        target, mem = op.operands[0], op.operands[1]
+        assert isinstance(mem, Mem)
+        size = (type_width(op.mods["type"]) or 64) // 8
+        for k, item in enumerate(target.items if isinstance(target, Vec) else (target,)):
+            value = self._held(frame, op, mem, k * size, size, lanes)
+            self._write(frame, item, unknown(64) if value is None else value, lanes, perhaps, op.mods["type"][0] == "s")
+
+    def _held(self, frame: Frame, op: Op, mem: Mem, skip: int, size: int, lanes: Array) -> Value | None:
+        """What a load finds where that can be known: parameters, results of calls, the thread's own memory."""
+        if space_of(op) in ("global", "shared", "const"):
+            return None
+        if isinstance(mem.base, Variable) and self._is_between_calls(mem.base):
+            return frame.cells.load(id(mem.base), mem.offset + skip, size)
+        window, offset = self._window(frame, op, mem, lanes)
+        if window == PARAM and offset + skip >= 0:
+            raw = self.threads.params[offset + skip : offset + skip + size]
+            return constant(int.from_bytes(raw, "little"), 8 * size) if len(raw) == size else None
+        return self.locals.load(0, offset + skip, size) if window == LOCAL else None
+
+    def _is_between_calls(self, variable: Variable) -> bool:
+        """Whether it is a ``.param`` variable, or a function's parameter, and no parameter of the entry."""
+        return variable.space is Space.PARAM and id(variable) not in self.threads.offsets
+
+    def _window(self, frame: Frame, op: Op, mem: Mem, lanes: Array) -> tuple[int | None, int]:
+        """The window that all ``lanes`` use, and their one offset in it; None where they differ or it is not known."""
+        address = self.threads.address(frame, mem)
+        chosen = address.bits[lanes] if len(address.bits) > 1 else address.bits
+        if not len(chosen) or not (address.known | ~lanes).all() or (chosen != chosen[0]).any():
+            return None, 0
+        first = int(chosen[0])
+        space = space_of(op)
+        if space in ("local", "param"):
+            return (LOCAL if space == "local" else PARAM), first
+        place = first + HALF >> SHIFT
+        return place, first - (place << SHIFT)
+
+    def _keep(self, frame: Frame, op: Op, lanes: Array, perhaps: Array) -> bool:
+        """Store what may be loaded again; whether that is where ``op`` stores."""
+        mem, source = op.operands[0], op.operands[1]
+        assert isinstance(mem, Mem)
+        size = (type_width(op.mods["type"]) or 64) // 8
+        if isinstance(mem.base, Variable) and self._is_between_calls(mem.base):
+            cells, variable, offset = frame.cells, id(mem.base), mem.offset
+        else:
+            if space_of(op) not in ("", "local"):
+                return False
+            window, offset = self._window(frame, op, mem, lanes)
+            if window != LOCAL:
+                if self._may_be_local(frame, op, mem, lanes | perhaps):
+                    self.locals.spoil(lanes | perhaps)
+                return space_of(op) == "local"
+            cells, variable = self.locals, 0
+        for k, item in enumerate(source.items if isinstance(source, Vec) else (source,)):
+            value = self.threads.read(frame, item, 8 * size)
+            cells.store(variable, offset + k * size, size, value, lanes, perhaps)
+        return True
+
+    def _may_be_local(self, frame: Frame, op: Op, mem: Mem, lanes: Array) -> bool:
+        address = self.threads.address(frame, mem)
+        places = (address.bits + np.uint64(HALF)) >> np.uint64(SHIFT)
+        return space_of(op) == "local" or bool((lanes & (~address.known | (places == LOCAL))).any())
+
+    # --- calls ---
+
+    def _call(self, frame: Frame, op: Op, lanes: Array, perhaps: Array) -> None:
+        call = op.call
+        assert call is not None
+        callee = self.guide.slice_of(call.target) if isinstance(call.target, Function) else None
+        if callee is None or frame.depth >= _DEPTH or perhaps.any():
+            self._lose(frame, op, lanes | perhaps)
+            return
+        inner, function = Frame(callee, frame.depth + 1), callee.code.function
+        for formal, argument in zip(function.params, call.args, strict=False):
+            self._hand_over(frame, argument, inner, formal)
+        self._function(inner, lanes.copy())
+        for formal, operand in zip(function.returns, call.returns, strict=False):
+            self._hand_back(inner, formal, frame, operand, lanes)
+
+    def _lose(self, frame: Frame, op: Op, lanes: Array) -> None:
+        """A call that is not followed may touch everything."""
+        self.trace.blur(list(self.trace.buffers), True, True)
+        self.trace.stir(self.threads.where, np.flatnonzero(lanes))
+        for register in results(op):
+            frame.registers.pop(register, None)
+        frame.cells, self.locals = Cells(), Cells()
+
+    def _hand_over(self, frame: Frame, argument: Operand, inner: Frame, formal: Variable) -> None:
+        if isinstance(argument, Symbol) and isinstance(argument.target, Variable):
+            inner.cells.copy(frame.cells, id(argument.target), id(formal))
+            return
+        value = self.threads.read(frame, argument, formal.size * 8)
+        if formal.space is not Space.REG:
+            inner.cells.store(id(formal), 0, formal.size, value, ~self.nobody, self.nobody)
+        for register in (r for r in inner.slice.code.registers if r.name == formal.name):
+            inner.registers[register] = value
+
+    def _hand_back(self, inner: Frame, formal: Variable, frame: Frame, operand: Operand, lanes: Array) -> None:
+        if isinstance(operand, Symbol) and isinstance(operand.target, Variable):
+            frame.cells.pour(inner.cells, id(formal), id(operand.target), lanes)
+            return
+        if formal.space is Space.REG:
+            held = next((value for register, value in inner.registers.items() if register.name == formal.name), None)
+        else:
+            held = inner.cells.load(id(formal), 0, formal.size)
+        self._write(frame, operand, unknown(64) if held is None else held, lanes, self.nobody)

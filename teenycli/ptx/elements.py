@@ -1,0 +1,129 @@
+"""What memory holds, by what becomes of the registers that are loaded from it and stored to it: a ``b32`` that is added
+as ``f32`` is one. May import ``ptx.flow`` and what it may.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from teenycli.ptx.flow import Flow, Record
+from teenycli.ptx.graph import COPY, SLICE
+from teenycli.ptx.model import type_width
+
+#: Element types by the name of the instruction type that works on them, packed ones unpacked.
+FLOATS = {
+    "f16": "f16", "f16x2": "f16", "bf16": "bf16", "bf16x2": "bf16", "f32": "f32", "tf32": "f32", "f32x2": "f32",
+    "f64": "f64", "e4m3": "e4m3", "e4m3x2": "e4m3", "e4m3x4": "e4m3", "e5m2": "e5m2", "e5m2x2": "e5m2",
+    "e5m2x4": "e5m2",
+}  # fmt: skip
+_FLOAT_BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8}
+#: Opcodes that take integers for numbers; shifts and logic take the bits of anything.
+_COUNTS = frozenset({
+    "add", "sub", "mul", "mad", "div", "rem", "setp", "min", "max", "abs", "neg", "cvt", "atom", "red", "dp4a", "dp2a",
+})  # fmt: skip
+
+
+class Elements:
+    """As what the registers of a flow are read, and as what they are written: along copies, in their direction, since
+    one zero may serve a counter and a float, and not through memory where one place cannot be told from another."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._names: list[str] = ["ptr"]
+        self._bits: dict[int, list[int]] = {}
+        reads: dict[int, int] = defaultdict(int)
+        writes: dict[int, int] = defaultdict(int)
+        for frame in flow.frames:
+            for record in frame.records:
+                self._observe(record, reads, writes)
+        forward: dict[int, list[int]] = {}
+        backward: dict[int, list[int]] = defaultdict(list)
+        for source, edges in enumerate(flow.graph.edges):
+            targets = [target for target, kind, _ in edges if kind in (COPY, SLICE)]
+            if targets:
+                forward[source] = targets
+                for target in targets:
+                    backward[target].append(source)
+        self._fitting: dict[int, int] = {}
+        self._widths = {
+            node: type_width(register.type) or 64 for frame in flow.frames for register, node in frame.nodes.items()
+        }
+        self._reads = self._closure(reads, backward)
+        self._writes = self._closure(writes, forward)
+
+    def _observe(self, record: Record, reads: dict[int, int], writes: dict[int, int]) -> None:
+        for _, node in record.bases:
+            reads[node] |= 1
+        if record.op.opcode in ("ld", "ldu", "st", "mov"):
+            return
+        bits = self._bits.get(id(record.shape))
+        if bits is None:
+            bits = self._bits[id(record.shape)] = self._telling(record)
+        for place, node in record.values:
+            if place < len(bits) and bits[place]:
+                reads[node] |= bits[place]
+        if bits and bits[0]:
+            for node in record.targets:
+                reads[node] |= bits[0]
+                writes[node] |= bits[0]
+
+    def _telling(self, record: Record) -> list[int]:
+        """For each operand of an instruction the bit of its type, 0 where it says nothing of what the value is."""
+        kinds = [kind or "" for kind in record.shape.types]
+        counts = record.op.opcode in _COUNTS
+        if record.op.opcode == "cvt":  # between integers it only moves bits
+            counts = any(kind in FLOATS for kind in kinds)
+        return [self._bit(kind) if kind in FLOATS or (counts and kind not in ("", "pred")) else 0 for kind in kinds]
+
+    def _bit(self, kind: str) -> int:
+        if kind not in self._names:
+            self._names.append(kind)
+        return 1 << self._names.index(kind)
+
+    def of(self, record: Record, declared: str) -> str:
+        """The element type of a memory access: that of the registers moved, else as the access says."""
+        width = type_width(declared) or 8
+        if declared in FLOATS:
+            return FLOATS[declared]
+        if not record.values and not record.targets:
+            return f"b{width}"  # a constant: compilers store that of a float as an integer
+        kinds = self._moved(record)
+        floats = {FLOATS[kind] for kind in kinds if kind in FLOATS}
+        fitting = sorted(kind for kind in floats if _FLOAT_BITS[kind] <= width)
+        if fitting:
+            return max(fitting, key=lambda kind: _FLOAT_BITS[kind])  # a narrow one is packed, if none has its width
+        if "ptr" in kinds and width == 64:
+            return "ptr"
+        if any(kind[0] == "s" for kind in kinds) or declared[0] == "s":
+            return f"s{width}"
+        return f"u{width}" if declared[0] == "u" or any(kind[0] == "u" for kind in kinds) else f"b{width}"
+
+    def _moved(self, record: Record) -> set[str]:
+        """What is known of the registers that a memory access moves."""
+        bits = 0
+        for node in (*record.targets, *(node for _, node in record.values)):
+            bits |= self._writes.get(node, 0) if record.op.opcode != "ld" else 0
+            bits |= self._reads.get(node, 0) if record.op.opcode != "st" else 0
+        return {name for k, name in enumerate(self._names) if bits >> k & 1}
+
+    def _closure(self, start: Mapping[int, int], edges: Mapping[int, Iterable[int]]) -> dict[int, int]:
+        """The sets of bits ``start``, poured along ``edges`` until nothing changes, into each register only what it can
+        hold."""
+        bits = dict(start)
+        waiting = list(start)
+        while waiting:
+            source = waiting.pop()
+            for target in edges.get(source, ()):
+                new = bits[source] & ~bits.get(target, 0) & self._holdable(target)
+                if new:
+                    bits[target] = bits.get(target, 0) | new
+                    waiting.append(target)
+        return bits
+
+    def _holdable(self, node: int) -> int:
+        """The types that fit a register: half of a packed word holds no f32, though it becomes part of one."""
+        width = self._widths.get(node, 64)
+        if width not in self._fitting:
+            sizes = [_FLOAT_BITS.get(FLOATS.get(name, ""), 0) for name in self._names]
+            self._fitting[width] = sum(1 << k for k, size in enumerate(sizes) if size <= width)
+        return self._fitting[width]

@@ -1,0 +1,3 @@
+// A debug build of parameters.cu.
+// flags: -G
+#include "parameters.cu"

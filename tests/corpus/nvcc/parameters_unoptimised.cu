@@ -1,0 +1,3 @@
+// Compiled without optimisation of parameters.cu.
+// flags: -Xcicc -O0
+#include "parameters.cu"
