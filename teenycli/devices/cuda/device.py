@@ -406,4 +406,9 @@ def _limits(driver: Driver, sm: int) -> Limits:
         cluster=8 if sm >= _HOPPER else 1,
         shared_default=driver.property("max_shared_memory_per_block"),
         shared_optin=driver.property("max_shared_memory_per_block_optin"),
+        registers=driver.property("max_registers_per_block"),
+        sm_threads=driver.property("max_threads_per_multiprocessor"),
+        sm_blocks=driver.property("max_blocks_per_multiprocessor"),
+        sm_shared=driver.property("max_shared_memory_per_multiprocessor"),
+        shared_reserved=driver.property("reserved_shared_memory_per_block"),
     )
