@@ -29,13 +29,13 @@ def choose(spec: str, module: Module, entry: str, output: Output | None = None) 
 
     ``auto`` takes the first GPU that runs this PTX, else the CPU device. ``cuda`` takes the first that runs it, else
     the first, whose ``load`` then says what is wrong. ``output`` takes what kernels print on the CPU device (standard
-    output when None); a GPU's driver prints by itself.
+    output when None); a GPU's driver prints by itself, to standard error where an ``output`` is given.
 
     Raises TeenyError: ``unknown-device`` (exit UNUSABLE); ``no-device``, ``no-cuda-package`` (exit NO_DEVICE).
     """
     match = _CUDA.fullmatch(spec)
     if match is not None:
-        return _cuda(survey(PATIENT), match[1], module, entry)
+        return _cuda(survey(PATIENT), match[1], module, entry, output)
     if spec == "auto":
         return _auto(survey(), module, entry, output)
     if spec == "cpu":
@@ -56,10 +56,10 @@ def open_cpu(output: Output | None = None) -> Device:
     return CpuDevice(output=output)
 
 
-def open_gpu(index: int) -> Device:
+def open_gpu(index: int, output: Output | None = None) -> Device:
     from teenycli.devices.cuda.device import CudaDevice
 
-    return CudaDevice(index)
+    return CudaDevice(index, prints_to_stderr=output is not None)
 
 
 def unfit(gpu: Gpu, module: Module, entry: str) -> str | None:
@@ -76,7 +76,7 @@ def unfit(gpu: Gpu, module: Module, entry: str) -> str | None:
     return None
 
 
-def _cuda(found: Survey, number: str | None, module: Module, entry: str) -> tuple[Device, str]:
+def _cuda(found: Survey, number: str | None, module: Module, entry: str, output: Output | None) -> tuple[Device, str]:
     if not found.gpus:
         raise found.error()
     index, why = int(number or 0), "as asked"
@@ -90,7 +90,7 @@ def _cuda(found: Survey, number: str | None, module: Module, entry: str) -> tupl
             hint="CUDA_VISIBLE_DEVICES, where it is set, says which GPUs are there and numbers them",
             exit=Exit.NO_DEVICE,
         )
-    device = open_gpu(index)
+    device = open_gpu(index, output)
     return device, f"running on {device.name} ({device.description}), {why}"
 
 
@@ -100,7 +100,7 @@ def _auto(found: Survey, module: Module, entry: str, output: Output | None) -> t
         why = unfit(gpu, module, entry)
         if why is None:
             try:
-                device = open_gpu(index)
+                device = open_gpu(index, output)
             except TeenyError as error:
                 why = f"{error}" + (f" ({error.finding.hint})" if error.finding.hint else "")
             else:
