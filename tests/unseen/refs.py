@@ -113,11 +113,11 @@ def paged_attention_alibi(
     return out
 
 
-def upsample_bilinear(image: Array, *, scale: float) -> Array:
-    """An image [B, H, W, C] enlarged by ``1 / scale``, pixels being areas and not points."""
+def upsample_bilinear(image: Array, *, FACTOR: int) -> Array:
+    """An image [B, H, W, C] enlarged by a factor, pixels being areas and not points."""
     for axis in (1, 2):
         size = image.shape[axis]
-        at = np.maximum((np.arange(round(size / scale)) + 0.5) * scale - 0.5, 0)
+        at = np.maximum((np.arange(size * FACTOR) + 0.5) / FACTOR - 0.5, 0)
         low = np.minimum(at.astype(int), size - 1)
         weight = (at - low).reshape([-1 if k == axis else 1 for k in range(4)])
         image = image.take(low, axis) * (1 - weight) + image.take(np.minimum(low + 1, size - 1), axis) * weight
@@ -141,6 +141,13 @@ def color_matrix(pixels: Array, *, exposure: float, lift: float, W: int) -> Arra
     toned[..., :3] = np.rint(np.clip(image[..., :3] * exposure / 255 @ rows.T + lift, 0, 1) * 255)
     out[:, : 4 * W] = toned.reshape(len(pixels), -1)
     return out
+
+
+def int8_gemv(x: Array, weights: Array, scales: Array, *, x_scale: float, GROUP: int) -> Array:
+    """The product of weights [ROWS, K] with x [K], each group of columns of a row times its scale."""
+    terms = weights.astype(np.int64) * x
+    groups = terms.reshape(len(weights), -1, GROUP).sum(axis=2)
+    return np.asarray((groups * scales).sum(axis=1) * x_scale)
 
 
 def adamw(
