@@ -40,8 +40,9 @@ def memory(subjects: Sequence[Subject], trace: Trace, largest: Collection[str]) 
     for touched in trace.buffers.values():
         yield from _overlap(subject, touched)
         if trace.complete:
-            yield from _coverage(subject, touched)
-            if touched.buffer.name in largest:
+            is_largest = touched.buffer.name in largest
+            yield from _coverage(subject, touched, whole=is_largest)
+            if is_largest:
                 yield from _hardly_read(subject, touched)
     if trace.complete:
         yield from _idle_blocks(subjects, trace)
@@ -140,8 +141,9 @@ def _overlap(subject: Subject, touched: Touched) -> Iterator[Finding]:
         )
 
 
-def _coverage(subject: Subject, touched: Touched) -> Iterator[Finding]:
-    """An output is written from end to end, unless something is to be there before or is added to."""
+def _coverage(subject: Subject, touched: Touched, *, whole: bool) -> Iterator[Finding]:
+    """An output is written from end to end, unless something is to be there before or is added to. What is changed in
+    place may well be a part; its end should be, though, where a kernel has ``whole`` blocks to do."""
     buffer = touched.buffer
     in_place = buffer.role != "output"
     begun = buffer.init is not None and not subject.plan.backward
@@ -154,25 +156,28 @@ def _coverage(subject: Subject, touched: Touched) -> Iterator[Finding]:
     if not unwritten:
         return
     first = int(missing.argmax())
+    at_end = first + unwritten == buffer.size
+    if in_place and not (at_end and whole):
+        return
     yield Finding(
         "output-not-covered",
         f"no thread writes {unwritten:,} of {buffer.size:,} elements of '{_name(touched)}', "
         f"the first at {_index(first, buffer.shape)}{': they stay as they were' if in_place else ''}",
         Severity.WARNING if in_place else Severity.ERROR,
-        where=subject.key("grid" if first + unwritten == buffer.size else buffer.source),
+        where=subject.key("grid" if at_end else buffer.source),
         hint='does the grid cover the output? A kernel that only adds to it wants init = "zeros"',
         note=f"grid {_triple(subject.launch.grid)} of blocks {_triple(subject.launch.block)}",
     )
 
 
 def _hardly_read(subject: Subject, touched: Touched) -> Iterator[Finding]:
-    """An input is read, and not by half."""
+    """An input is read, and a third of it at least."""
     buffer = touched.buffer
     if buffer.is_output or touched.read is None or touched.read_anywhere or not touched.reads:
         return
     missing = touched.missing(touched.read)
     unread = int(missing.sum())
-    if 2 * unread > buffer.size:
+    if 3 * (buffer.size - unread) < buffer.size:
         yield Finding(
             "input-hardly-read",
             f"of {buffer.size:,} elements of '{buffer.name}' {_count(buffer.size - unread, 'element')} "

@@ -189,7 +189,8 @@ class Trace:
     @staticmethod
     def _own(owner: Array, contested: Array, elements: Array, ctas: Array) -> None:
         before = owner[elements]
-        contested[elements[(before >= 0) & (before != ctas)]] = True
+        again = (before >> 40 == ctas >> 40) & (before != ctas)  # another launch may well write it anew
+        contested[elements[again]] = True
         owner[elements] = ctas
         contested[elements[owner[elements] != ctas]] = True
 
