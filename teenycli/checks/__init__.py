@@ -57,8 +57,8 @@ _TARGETS: tuple[PlanRule, ...] = (target_version, target_fits, driver_fits)
 _DATA: tuple[PlanRule, ...] = (row_strides, initial_data, gradients_asked_for)
 RULES = (*_TARGETS, *_ARGUMENTS, *_BUFFERS, *_MEANING, *_VALUES, *_GEOMETRY, *_DATA)
 
-#: Operations on threads that looking at what a plan touches may take: a second or so.
-MEMORY_WORK = 60_000_000
+#: Operations on threads that looking at what a plan touches may take: a second or so. Cases share those of a dozen.
+MEMORY_WORK, MEMORY_WORK_OF_CASES = 60_000_000, 720_000_000
 #: Ids of the findings without which no launch can be laid out: ``--no-check`` does not skip these.
 LAYOUT_IDS = frozenset({"argument-count", "argument-width", "row-stride"})
 
@@ -143,4 +143,14 @@ def directed(plan: Plan, module: Module, spec: OpSpec) -> Plan:
     return with_directions(subjects_of(plan, module, spec)[0])
 
 
-__all__ = ["LAYOUT_IDS", "MEMORY_WORK", "RULES", "Host", "check", "check_memory", "directed", "largest_inputs"]
+__all__ = [
+    "LAYOUT_IDS",
+    "MEMORY_WORK",
+    "MEMORY_WORK_OF_CASES",
+    "RULES",
+    "Host",
+    "check",
+    "check_memory",
+    "directed",
+    "largest_inputs",
+]

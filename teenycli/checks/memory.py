@@ -192,9 +192,9 @@ def _hardly_read(subject: Subject, touched: Touched) -> Iterator[Finding]:
 def _idle_blocks(subjects: Sequence[Subject], trace: Trace) -> Iterator[Finding]:
     """Blocks of a grid that touch no memory."""
     for subject in subjects:
-        busy = trace.busy[subject.launch.index]
-        idle = len(busy) - int(busy.sum())
-        if 0 < idle < len(busy):
+        busy = trace.busy.get(subject.launch.index)
+        idle = 0 if busy is None else len(busy) - int(busy.sum())
+        if busy is not None and 0 < idle < len(busy):
             yield Finding(
                 "idle-blocks",
                 f"{_in(subject)}{idle:,} of {len(busy):,} blocks touch no buffer: the grid is larger than it need be",

@@ -77,13 +77,16 @@ class Graph:
                     after[k], changed = common, True
         return after
 
+    @cached_property
+    def _by_after(self) -> dict[int, int]:
+        """The block of each of these sets. Each has its own, which it is in, dead ends aside."""
+        return {after: k for k, after in enumerate(self._after)}
+
     def meeting(self, block: int) -> int:
         """The first block that all ways out of ``block`` pass; ``end`` where there is none before."""
         common = self._after[block] & ~(1 << block)
-        for k in (k for k in range(self.end) if common >> k & 1):
-            if self._after[k] == common:
-                return k
-        return self.end
+        first = self._by_after.get(common, self.end)
+        return first if common >> first & 1 else self.end
 
     def between(self, block: int, meeting: int) -> list[int]:
         """The blocks that lanes may pass on their ways out of ``block`` before they meet."""

@@ -30,7 +30,7 @@ from teenycli.ptx.model import Function, Int, Space, Variable, type_width
 #: How deep calls are followed.
 _DEPTH = 8
 #: What a step costs beside its lanes, in operations on lanes.
-_OVERHEAD = 400
+_OVERHEAD = 1000
 
 
 class SpentError(Exception):
@@ -134,7 +134,9 @@ class Walk:
         Returns the block where all ways meet."""
         graph = frame.slice.graph
         meeting = graph.meeting(at)
-        for step in (step for k in graph.between(at, meeting) for step in frame.slice.steps[k]):
+        passed = [step for k in graph.between(at, meeting) for step in frame.slice.steps[k]]
+        self.budget.take(len(passed) * (self.threads.count + _OVERHEAD))
+        for step in passed:
             if step.op.call is not None:
                 self._lose(frame, step.op, lanes)
                 continue
