@@ -186,5 +186,5 @@ def memory_of(buffer: Buffer, array: Array) -> npt.NDArray[np.uint8]:
 
 
 def _elements(buffer: Buffer, marks: Array) -> Array:
-    each: Array = marks.reshape(-1, buffer.dtype.size)
-    return each.max(axis=1) > 0
+    each = marks.reshape(-1, buffer.dtype.size)
+    return np.asarray(each.any(axis=1))
