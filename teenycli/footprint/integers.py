@@ -143,7 +143,8 @@ def _field(x: Sequence[Array], mods: Mapping[str, str]) -> Array:
     down = np.minimum(width - length, width - 1).astype(a.dtype)
     zero = a.dtype.type(0)
     if mods["type"][0] == "u":
-        return np.where(length == 0, zero, high >> down)
+        unsigned: Array = np.where(length == 0, zero, high >> down)
+        return unsigned
     # Past the end there is the sign.
     beyond = np.where((wanted > 0) & (_signed(a) < 0), ~zero, zero)
     return np.where(length == 0, beyond, _bits(_signed(high) >> _signed(down)))

@@ -148,8 +148,9 @@ class Walk:
     def _forget(self, frame: Frame, op: Op, lanes: Array) -> None:
         """The results of ``op`` are not known in ``lanes``."""
         for register in results(op):
-            if register in frame.registers:
-                frame.registers[register] = frame.registers[register].only(~lanes)
+            old = frame.registers.get(register)
+            width = type_width(register.type) or 64
+            frame.registers[register] = unknown(width) if old is None else old.only(~lanes)
 
     def _blur(self, frame: Frame, op: Op, lanes: Array) -> None:
         """``op`` touches memory somewhere in ``lanes``."""
@@ -335,8 +336,7 @@ class Walk:
         """A call that is not followed may touch everything."""
         self.trace.blur(list(self.trace.buffers), True, True)
         self.trace.stir(self.threads.where, np.flatnonzero(lanes))
-        for register in results(op):
-            frame.registers.pop(register, None)
+        self._forget(frame, op, lanes)
         frame.cells, self.locals = Cells(), Cells()
 
     def _hand_over(self, frame: Frame, argument: Operand, inner: Frame, formal: Variable) -> None:

@@ -1,0 +1,33 @@
+"""Walks of small bodies: what is known is exact, what hangs on data is left open, and a CPU device sees the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.footprint.kit import Room, blurred, case, out, sound, written
+
+pytestmark = pytest.mark.device
+
+#: A store of %r3 at that index of y.
+STORE = "cvt.u64.u32 %d2,%r3; shl.b64 %d2,%d2,2; add.u64 %d2,%y,%d2; st.global.u32 [%d2],%r3;"
+#: A load of the thread's own element of x, and a store to that of y.
+OWN_X, OWN_Y = "add.u64 %d1,%x,%d0;", "add.u64 %d2,%y,%d0; st.global.u32 [%d2],%i;"
+ODD = "and.b32 %r2,%i,1; setp.eq.u32 %p1,%r2,1;"
+ZEROS, ONES = np.zeros(64, np.uint32), np.ones(64, np.uint32)
+
+
+class TestUnknownWays:
+    @pytest.mark.parametrize("value", [0, 1])
+    def test_a_register_that_some_lanes_first_write_after_others_passed_over(self, value: int) -> None:
+        """Even lanes know their way; what odd ones leave in %r3, which nobody has written before, is not known."""
+        trace = sound(
+            case(
+                f"{OWN_X} mov.u32 %r1,1; {ODD} @%p1 ld.global.u32 %r1,[%d1]; setp.ne.u32 %p2,%r1,0; @%p2 bra A;"
+                "mov.u32 %r3,40; bra M; A: mov.u32 %r3,0; M: add.u32 %r3,%r3,%i;" + STORE,
+                x=Room(32), y=out(80),
+            ),
+            {"x": np.full(32, value, np.uint32)},
+        )  # fmt: skip
+        assert written(trace) == set(range(0, 32, 2))
+        assert blurred(trace)[1] == {"y"}
