@@ -143,6 +143,8 @@ class Walk:
                 self._blur(frame, step.op, lanes)
                 if step.op.opcode == "st" and space_of(step.op) in ("", "local"):
                     self.locals.spoil(lanes)
+                elif step.op.opcode == "st" and space_of(step.op) == "param":
+                    frame.cells.spoil(lanes)
         return meeting
 
     def _forget(self, frame: Frame, op: Op, lanes: Array) -> None:

@@ -31,3 +31,13 @@ class TestUnknownWays:
         )  # fmt: skip
         assert written(trace) == set(range(0, 32, 2))
         assert blurred(trace)[1] == {"y"}
+
+    @pytest.mark.parametrize("value", [0, 1])
+    def test_what_one_way_stores_for_the_caller(self, value: int) -> None:
+        head = """.func (.param .b32 v) f(.param .b64 p)
+            { .reg .b64 %q; .reg .pred %p; .reg .b32 %x; ld.param.b64 %q,[p]; ld.global.b32 %x,[%q]; setp.ne.u32 %p,%x,0;
+            st.param.b32 [v],0; @%p bra L; st.param.b32 [v],4; L: ret; }"""
+        call = ".param .b64 a; .param .b32 v; st.param.b64 [a],%x; call (v),f,(a); ld.param.b32 %r3,[v];"
+        trace = sound(case(call + STORE, head=head, x=Room(1), y=out(80)), {"x": np.full(1, value, np.uint32)})
+        assert not written(trace)
+        assert blurred(trace) == (set(), {"y"})
