@@ -41,3 +41,15 @@ class TestUnknownWays:
         trace = sound(case(call + STORE, head=head, x=Room(1), y=out(80)), {"x": np.full(1, value, np.uint32)})
         assert not written(trace)
         assert blurred(trace) == (set(), {"y"})
+
+
+class TestCalls:
+    def test_a_result_that_is_not_known_is_not_that_of_the_call_before(self) -> None:
+        head = """.func (.param .b32 v) three() { st.param.b32 [v],3; ret; }
+            .func (.param .b32 v) five(.param .b64 p) { .reg .b64 %q,%f; .reg .b32 %x; mov.u64 %f,three;
+            ld.param.b64 %q,[p]; ld.global.b32 %x,[%q]; st.param.b32 [v],%x; .param .b32 w; call (w),%f,(),P; ret;
+            P: .callprototype (.param .b32 _) _ (); }"""
+        body = ".param .b64 a; .param .b32 v; st.param.b64 [a],%x; call (v),three; call (v),five,(a); ld.param.b32 %r3,[v];"
+        trace = sound(case(body + STORE, head=head, x=Room(1), y=out(80)), {"x": np.full(1, 5, np.uint32)})
+        assert not written(trace)
+        assert "y" in blurred(trace)[1]
