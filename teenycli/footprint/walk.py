@@ -66,6 +66,8 @@ class Walk:
         self.trace, self.threads, self.guide, self.budget = trace, threads, guide, budget
         self.nobody = np.zeros(threads.count, np.bool_)
         self.gone = self.nobody.copy()
+        #: Lanes that may have ended within a call: nothing that they touch from then on is sure.
+        self.doubtful = self.nobody
         self.locals = Cells()
 
     def run(self, entry: Slice) -> None:
@@ -86,6 +88,8 @@ class Walk:
             self.budget.take((len(steps) + 2) * (self.threads.count + _OVERHEAD))
             for step in steps:
                 self._step(frame, step, lanes)
+                if step.op.call is not None:
+                    lanes = lanes & ~self.gone
             for target, some in self._ways(frame, at, lanes & ~self.gone):
                 waiting[target] = waiting[target] | some if target in waiting else some
 
@@ -134,7 +138,10 @@ class Walk:
         Returns the block where all ways meet."""
         graph = frame.slice.graph
         meeting = graph.meeting(at)
-        for step in (step for k in graph.between(at, meeting) for step in frame.slice.steps[k]):
+        between = graph.between(at, meeting)
+        if frame.depth and any(graph.ends_thread(k) for k in (at, *between)):
+            self.doubtful = self.doubtful | lanes
+        for step in (step for k in between for step in frame.slice.steps[k]):
             if step.op.call is not None:
                 self._lose(frame, step.op, lanes)
                 continue
@@ -235,7 +242,7 @@ class Walk:
         lost = (lanes | perhaps) & ~address.known
         if lost.any():
             self._blur(frame, access.op, lost)
-        for some, sure in ((lanes, True), (perhaps, False)):
+        for some, sure in ((lanes & ~self.doubtful, True), (perhaps | lanes & self.doubtful, False)):
             chosen = np.flatnonzero(some & address.known)
             if len(chosen):
                 self.budget.take(len(chosen) * 4)

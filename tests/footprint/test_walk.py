@@ -35,8 +35,8 @@ class TestUnknownWays:
     @pytest.mark.parametrize("value", [0, 1])
     def test_what_one_way_stores_for_the_caller(self, value: int) -> None:
         head = """.func (.param .b32 v) f(.param .b64 p)
-            { .reg .b64 %q; .reg .pred %p; .reg .b32 %x; ld.param.b64 %q,[p]; ld.global.b32 %x,[%q]; setp.ne.u32 %p,%x,0;
-            st.param.b32 [v],0; @%p bra L; st.param.b32 [v],4; L: ret; }"""
+            { .reg .b64 %q; .reg .pred %p; .reg .b32 %x; ld.param.b64 %q,[p]; ld.global.b32 %x,[%q];
+            setp.ne.u32 %p,%x,0; st.param.b32 [v],0; @%p bra L; st.param.b32 [v],4; L: ret; }"""
         call = ".param .b64 a; .param .b32 v; st.param.b64 [a],%x; call (v),f,(a); ld.param.b32 %r3,[v];"
         trace = sound(case(call + STORE, head=head, x=Room(1), y=out(80)), {"x": np.full(1, value, np.uint32)})
         assert not written(trace)
@@ -49,7 +49,29 @@ class TestCalls:
             .func (.param .b32 v) five(.param .b64 p) { .reg .b64 %q,%f; .reg .b32 %x; mov.u64 %f,three;
             ld.param.b64 %q,[p]; ld.global.b32 %x,[%q]; st.param.b32 [v],%x; .param .b32 w; call (w),%f,(),P; ret;
             P: .callprototype (.param .b32 _) _ (); }"""
-        body = ".param .b64 a; .param .b32 v; st.param.b64 [a],%x; call (v),three; call (v),five,(a); ld.param.b32 %r3,[v];"
-        trace = sound(case(body + STORE, head=head, x=Room(1), y=out(80)), {"x": np.full(1, 5, np.uint32)})
+        body = ".param .b64 a; .param .b32 v; st.param.b64 [a],%x; call (v),three; call (v),five,(a);"
+        trace = sound(
+            case(body + "ld.param.b32 %r3,[v];" + STORE, head=head, x=Room(1), y=out(80)),
+            {"x": np.full(1, 5, np.uint32)},
+        )
         assert not written(trace)
         assert "y" in blurred(trace)[1]
+
+    def test_threads_that_end_in_a_function_do_not_come_back(self) -> None:
+        head = """.func leave(.param .b32 n) { .reg .pred %p; .reg .b32 %x; ld.param.b32 %x,[n]; setp.gt.u32 %p,%x,7;
+            @%p exit; ret; }"""
+        body = ".param .b32 a; st.param.b32 [a],%i; call leave,(a);"
+        trace = sound(case(body + OWN_Y, head=head, y=out(32)), exact=True)
+        assert written(trace) == set(range(8))
+
+    @pytest.mark.parametrize("value", [0, 1])
+    def test_threads_that_may_have_ended_in_a_function_miss_nothing_for_certain(self, value: int) -> None:
+        head = """.func leave(.param .b64 p) { .reg .pred %p; .reg .b64 %q; .reg .b32 %x; ld.param.b64 %q,[p];
+            ld.global.b32 %x,[%q]; setp.eq.u32 %p,%x,0; @%p exit; ret; }"""
+        body = """.param .b64 a; st.param.b64 [a],%x; call leave,(a); add.u64 %d2,%y,%d0; st.global.u32 [%d2],1;
+            setp.ge.u32 %p1,%i,16; @%p1 bra L; st.global.u32 [%d2+64],1; bra L; L: ret;"""
+        trace = sound(case(body, head=head, x=Room(1), y=out(32)), {"x": np.full(1, value, np.uint32)})
+        assert written(trace) == set(range(32))
+        beyond = case(body, head=head, x=Room(1), y=out(16))
+        assert beyond.fault({"x": ZEROS[:1]}) is None
+        assert not sound(beyond, {"x": ZEROS[:1]}).misses
