@@ -75,3 +75,12 @@ class TestCalls:
         beyond = case(body, head=head, x=Room(1), y=out(16))
         assert beyond.fault({"x": ZEROS[:1]}) is None
         assert not sound(beyond, {"x": ZEROS[:1]}).misses
+
+    def test_each_call_of_a_function_has_local_memory_of_its_own(self) -> None:
+        head = """.func (.param .b32 v) r(.param .b32 n)
+            { .local .align 4 .b8 own[4]; .reg .pred %p; .reg .b64 %q; .reg .b32 %x,%y; ld.param.b32 %x,[n];
+            mov.b64 %q,own; st.local.b32 [%q],%x; setp.eq.u32 %p,%x,0; @%p bra L; sub.u32 %y,%x,1;
+            { .param .b32 a; .param .b32 b; st.param.b32 [a],%y; call (b),r,(a); ld.param.b32 %y,[b]; }
+            L: ld.local.b32 %x,[%q]; st.param.b32 [v],%x; ret; }"""
+        body = ".param .b32 a; .param .b32 v; st.param.b32 [a],3; call (v),r,(a); ld.param.b32 %r3,[v];"
+        assert written(sound(case(body + STORE, head=head, y=out(80)), exact=True)) == {3}
