@@ -309,7 +309,7 @@ class Walk:
         else:
             if space_of(op) not in ("", "local"):
                 return False
-            window, offset = self._window(frame, op, mem, lanes)
+            window, offset = self._window(frame, op, mem, lanes | perhaps)
             if window != LOCAL:
                 if self._may_be_local(frame, op, mem, lanes | perhaps):
                     self.locals.spoil(lanes | perhaps)

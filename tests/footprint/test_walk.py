@@ -84,3 +84,15 @@ class TestCalls:
             L: ld.local.b32 %x,[%q]; st.param.b32 [v],%x; ret; }"""
         body = ".param .b32 a; .param .b32 v; st.param.b32 [a],3; call (v),r,(a); ld.param.b32 %r3,[v];"
         assert written(sound(case(body + STORE, head=head, y=out(80)), exact=True)) == {3}
+
+
+class TestLocalMemory:
+    @pytest.mark.parametrize("value", [0, 1])
+    def test_a_store_that_may_happen_elsewhere(self, value: int) -> None:
+        """The first half stores at 0, and it is not known whether the others store at 4."""
+        body = f""".local .align 4 .b8 own[16]; mov.b64 %d1,own; st.local.u32 [%d1],1; st.local.u32 [%d1+4],2;
+            setp.lt.u32 %p2,%i,16; mov.pred %p1,%p2; add.u64 %d3,%x,%d0; @!%p2 ld.global.u32 %r1,[%d3];
+            @!%p2 setp.eq.u32 %p1,%r1,0; selp.b64 %d2,0,4,%p2; add.u64 %d2,%d1,%d2; @%p1 st.local.u32 [%d2],7;
+            ld.local.u32 %r3,[%d1+4]; {STORE}"""
+        trace = sound(case(body, x=Room(32), y=out(64)), {"x": np.full(32, value, np.uint32)})
+        assert "y" in blurred(trace)[1]
