@@ -167,8 +167,9 @@ class Trace:
             self._miss("misaligned", access, where, lanes, offsets, crooked, name, sure)
         if name is not None:
             inside = ~outside
-            ctas = where.cta[lanes[:1] if len(offsets) == 1 else lanes]
-            self._cover(self.buffers[name], access, where, offsets[inside], ctas[inside])
+            if len(offsets) == 1:  # one place for all: the first lane and the last stand for blocks that differ
+                lanes, offsets, inside = lanes[[0, -1]], offsets.repeat(2), inside.repeat(2)
+            self._cover(self.buffers[name], access, where, offsets[inside], where.cta[lanes][inside])
 
     def _cover(self, touched: Touched, access: Access, where: Where, offsets: Array, ctas: Array) -> None:
         touched.reads |= access.reads
