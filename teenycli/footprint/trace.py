@@ -26,7 +26,8 @@ class Touched:
     is too large. ``read_anywhere`` and ``written_anywhere``: an access was seen whose place is not known.
 
     ``reads``, ``writes`` and ``updates``: it was loaded from, stored to, changed by an atomic instruction.
-    ``owner`` has for each element written the launch and CTA that wrote it, ``contested`` where there were two.
+    ``owner`` has for each element that is surely written the launch and CTA that wrote it, ``contested`` where there
+    were two.
     """
 
     buffer: Buffer
@@ -169,9 +170,11 @@ class Trace:
             inside = ~outside
             if len(offsets) == 1:  # one place for all: the first lane and the last stand for blocks that differ
                 lanes, offsets, inside = lanes[[0, -1]], offsets.repeat(2), inside.repeat(2)
-            self._cover(self.buffers[name], access, where, offsets[inside], where.cta[lanes][inside])
+            self._cover(self.buffers[name], access, where, offsets[inside], where.cta[lanes][inside], sure)
 
-    def _cover(self, touched: Touched, access: Access, where: Where, offsets: Array, ctas: Array) -> None:
+    def _cover(
+        self, touched: Touched, access: Access, where: Where, offsets: Array, ctas: Array, sure: bool
+    ) -> None:  # fmt: skip
         touched.reads |= access.reads
         touched.writes |= access.writes and not access.atomic
         touched.updates |= access.atomic
@@ -182,7 +185,8 @@ class Trace:
                 touched.read[elements + k] = True
             if access.writes and touched.written is not None:
                 touched.written[elements + k] = True
-            if access.writes and not access.atomic and touched.owner is not None and touched.contested is not None:
+            owned = sure and access.writes and not access.atomic
+            if owned and touched.owner is not None and touched.contested is not None:
                 self._own(touched.owner, touched.contested, elements + k, ctas + (where.launch << 40))
 
     @staticmethod

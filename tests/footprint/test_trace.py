@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.footprint.kit import case, contested, out
+from tests.footprint.kit import Room, case, contested, misses, out, read, sound, written
 
 pytestmark = pytest.mark.device
 
@@ -15,3 +16,13 @@ class TestContested:
     def test_what_every_block_writes_at_one_place(self) -> None:
         assert contested(case("st.global.u32 [%y],%i;", y=out(4), grid=(3,)).trace()) == {0}
         assert contested(case("st.global.u32 [%y],%i;", y=out(4), grid=(1,)).trace()) == set()
+
+    def test_not_what_they_may_write(self) -> None:
+        body = "{} ld.global.u32 %r1,[%x]; setp.eq.u32 %p1,%r1,0; @%p1 st.global.u32 [{}],%i;"
+        for start, at in (
+            ("", "%y"), ("mul.wide.u32 %d3,%r0,%cta; shl.b64 %d3,%d3,2; sub.u64 %d2,%y,%d3; add.u64 %d2,%d2,%d0;", "%d2"),
+        ):  # fmt: skip
+            trace = case(body.format(start, at), x=Room(1), y=out(256), grid=(3,)).trace()
+            assert written(trace)
+            assert contested(trace) == set()
+            assert contested(case(f"{start} st.global.u32 [{at}],%i;", y=out(256), grid=(3,)).trace())
