@@ -151,6 +151,8 @@ class Trace:
         self, arena: Arena, place: int, access: Access, where: Where, lanes: Array, addresses: Array, sure: bool
     ) -> None:
         offsets = (addresses - np.uint64(place << SHIFT)).view(np.int64)
+        if place == SHARED:  # of addresses with 32 bits the upper half lies before it
+            offsets = np.where(offsets >> 31 == 1, offsets - (1 << 32), offsets)
         if place == 0:
             self._miss("null", access, where, lanes, offsets, np.ones(len(offsets), np.bool_), None, sure)
             return

@@ -26,3 +26,18 @@ class TestContested:
             assert written(trace)
             assert contested(trace) == set()
             assert contested(case(f"{start} st.global.u32 [{at}],%i;", y=out(256), grid=(3,)).trace())
+
+
+class TestShared:
+    def test_dynamic_memory_begins_at_its_alignment_and_has_all_its_bytes(self) -> None:
+        body = ".shared .b8 own[20]; mov.u32 %r1,dyn; {} ld.shared.u32 %r2,[%r1+{}];" + OWN_Y
+        head = ".extern .shared .align 16 .b8 dyn[];"
+        keep = "st.shared.u8 [own],1;"
+        assert not sound(case(body.format(keep, 12), head=head, shared=16, y=out(32)), exact=True).misses
+        (miss,) = misses(sound(case(body.format(keep, 16), head=head, shared=16, y=out(32))))
+        assert (miss.problem, miss.offset, miss.size, miss.end) == ("shared", 48, 4, 52)
+
+    def test_what_lies_before_it_has_an_offset_below_zero(self) -> None:
+        body = ".shared .align 4 .b8 own[16]; mov.u32 %r1,own; ld.shared.u32 %r2,[%r1+-4];" + OWN_Y
+        (miss,) = misses(sound(case(body, y=out(32))))
+        assert (miss.problem, miss.offset, miss.end) == ("shared", -4, 0)
