@@ -252,7 +252,7 @@ class Walk:
     def _copying(self, frame: Frame, op: Op, lanes: Array, perhaps: Array) -> tuple[Array, Array]:
         """Of the lanes of a ``cp.async`` those that copy all of it, and those that may copy some: its last operand is
         how much, or whether nothing is read (PTX ISA, "cp.async")."""
-        size = op.operands[3] if len(op.operands) > 3 else None
+        size = op.operands[3] if len(op.operands) > 3 + ("cachehint" in op.mods) else None
         if size is None:
             return lanes, perhaps
         ignored = isinstance(size, Reg) and size.register.type == "pred"

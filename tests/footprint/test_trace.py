@@ -41,3 +41,33 @@ class TestShared:
         body = ".shared .align 4 .b8 own[16]; mov.u32 %r1,own; ld.shared.u32 %r2,[%r1+-4];" + OWN_Y
         (miss,) = misses(sound(case(body, y=out(32))))
         assert (miss.problem, miss.offset, miss.end) == ("shared", -4, 0)
+
+
+class TestAsyncCopies:
+    SETUP = """.shared .align 16 .b8 own[512]; mov.u32 %r1,own; shl.b32 %r2,%i,4; add.u32 %r1,%r1,%r2; shl.b64 %d1,%d0,2;
+        add.u64 %d1,%x,%d1;"""
+
+    @pytest.mark.parametrize(
+        ("end", "wanted", "sure"),
+        [
+            ("", range(128), True),
+            (".L2::cache_hint [%r1],[%d1],16,%d3", range(128), True),
+            ("[%r1],[%d1],16,0", [], True),
+            ("[%r1],[%d1],16,16", range(128), True),
+            ("[%r1],[%d1],16,%r4", range(64), True),
+            ("[%r1],[%d1],16,%p2", range(64, 128), True),
+            ("[%r1],[%d1],16,4", range(128), False),
+            ("[%r1],[%d1],16,%r5", range(128), False),
+        ],
+    )
+    def test_they_read_as_much_as_they_are_told(self, end: str, wanted: range | list[int], sure: bool) -> None:
+        """%r4 is 16 for the first half of the threads, %p2 true; %r5 is data."""
+        body = f"""{self.SETUP} createpolicy.fractional.L2::evict_last.b64 %d3,1.0; setp.lt.u32 %p2,%i,16;
+            selp.u32 %r4,16,0,%p2; ld.global.u32 %r5,[%z];
+            cp.async.cg.shared.global{end if end.startswith(".") else " " + (end or "[%r1],[%d1],16")};
+            cp.async.wait_all; {OWN_Y}"""
+        data = {"z": np.full(1, 16, np.uint32)}
+        trace = sound(case(body, x=Room(128), y=out(32), z=Room(1)), data)
+        assert read(trace) == set(wanted)
+        beyond = case(body, x=Room(4), y=out(32), z=Room(1))
+        assert bool(beyond.trace().misses) is (sure and bool(wanted))
