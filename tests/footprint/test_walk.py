@@ -96,3 +96,25 @@ class TestLocalMemory:
             ld.local.u32 %r3,[%d1+4]; {STORE}"""
         trace = sound(case(body, x=Room(32), y=out(64)), {"x": np.full(32, value, np.uint32)})
         assert "y" in blurred(trace)[1]
+
+
+class TestAddresses:
+    def test_spaces_of_addresses(self) -> None:
+        """In %r3 a bit for each space that it is in: of a buffer, a variable, shared and local memory, a constant."""
+        ask = "".join(
+            f"isspacep.{space} %p1,%d1; selp.u32 %r4,{bit},0,%p1; or.b32 %r3,%r3,%r4;"
+            for bit, space in ((1, "global"), (2, "shared"), (4, "local"), (8, "const"))
+        )
+        head = ".global .align 4 .u32 g; .const .align 4 .u32 c;"
+        own = ".shared .align 4 .b8 s[4]; .local .align 4 .b8 l[4];"
+        where = {
+            "mov.b64 %d1,%x;": 1,
+            "mov.b64 %d1,g;": None,
+            "mov.b64 %d1,s; cvta.shared.u64 %d1,%d1;": 2,
+            "mov.b64 %d1,l; cvta.local.u64 %d1,%d1;": 4,
+            "mov.b64 %d1,c; cvta.const.u64 %d1,%d1;": None,
+        }
+        for made, bits in where.items():
+            trace = sound(case(f"{own} {made} mov.u32 %r3,0; {ask} {STORE}", head=head, x=Room(1), y=out(16)))
+            assert written(trace) == (set() if bits is None else {bits}), made
+            assert ("y" in blurred(trace)[1]) is (bits is None)
