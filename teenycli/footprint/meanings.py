@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from teenycli.footprint import integers
-from teenycli.footprint.arena import FIRST_BUFFER, FIRST_VARIABLE, HALF, SHIFT, WINDOWS
+from teenycli.footprint.arena import FIRST_BUFFER, FIRST_VARIABLE, HALF, SHARED, SHIFT, WINDOWS
 from teenycli.footprint.lanes import Value, all_of, resize, unknown
 from teenycli.ptx.code import Op
 
@@ -81,5 +81,5 @@ def _is_in_space(op: Op, value: Value, window: int) -> Value:
     if window:
         return Value(places == window >> SHIFT, value.known)
     # Variables of both lie side by side.
-    told = (places < FIRST_VARIABLE) | (places >= FIRST_BUFFER)
+    told = (places >= SHARED) & (places < FIRST_VARIABLE) | (places >= FIRST_BUFFER)
     return Value((places >= FIRST_BUFFER) & (op.mods["space"] == "global"), value.known & told)
