@@ -128,9 +128,9 @@ def _buffers_of(argument: Argument) -> list[str | None]:
 
 
 def _overlap(subject: Subject, touched: Touched) -> Iterator[Finding]:
-    """No element of an output is stored by two blocks."""
+    """No element of an output is stored by two blocks; nor by two launches, unless they go over what is there again."""
     contested = int(touched.contested.sum()) if touched.contested is not None else 0
-    if contested:
+    if contested and not (touched.reads and len(subject.plan.launches) > 1):
         yield Finding(
             "output-overlap",
             f"{_count(contested, 'element')} of '{_name(touched)}' {'is' if contested == 1 else 'are'} written by more "

@@ -59,7 +59,7 @@ def _is_stride(buffer: Buffer, value: object) -> bool:
     strides, spans, size = [stride for stride in _strides(buffer) if stride > 1], _spans(buffer), buffer.dtype.size
     row = buffer.shape[-1] if buffer.shape else 1
     return any(
-        count <= 1 or count in spans or row % count == 0 or any(count % stride == 0 for stride in strides)
+        count <= 1 or count in spans or (count < row and row % count == 0) or any(count % s == 0 for s in strides)
         for count in (abs(value), *([abs(value) // size] if value % size == 0 else []))
     )
 

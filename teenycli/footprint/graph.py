@@ -47,6 +47,11 @@ class Graph:
         """The block that begins at ``label``."""
         return self._at[self.code.labels[label.name]]
 
+    def ends_thread(self, block: int) -> bool:
+        """Whether lanes may end there for good, out of all calls."""
+        branch = self.blocks[block].branch
+        return branch is not None and branch.opcode == "exit"
+
     def _block(self, start: int, stop: int) -> Block:
         last, after = self.code.ops[stop - 1], self._at[stop]
         if not _is_jump(last):

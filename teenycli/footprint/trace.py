@@ -28,7 +28,8 @@ class Touched:
     is too large. ``read_anywhere`` and ``written_anywhere``: an access was seen whose place is not known.
 
     ``reads``, ``writes`` and ``updates``: it was loaded from, stored to, changed by an atomic instruction.
-    ``owner`` has for each element the launch and CTA that wrote it, 0 for none; ``contested`` where there were two.
+    ``owner`` has for each element that is surely written the launch and CTA that wrote it, 0 for none; ``contested``
+    where there were two.
     """
 
     buffer: Buffer
@@ -159,6 +160,8 @@ class Trace:
         self, arena: Arena, place: int, access: Access, where: Where, lanes: Array, addresses: Array, sure: bool
     ) -> None:
         offsets = (addresses - np.uint64(place << SHIFT)).view(np.int64)
+        if place == SHARED:  # of addresses with 32 bits the upper half lies before it
+            offsets = np.where(offsets >> 31 == 1, offsets - (1 << 32), offsets)
         if place == 0:
             self._miss("null", access, where, lanes, offsets, np.ones(len(offsets), np.bool_), None, sure)
             return
@@ -176,10 +179,13 @@ class Trace:
             self._miss("misaligned", access, where, lanes, offsets, crooked, name, sure)
         if name is not None:
             inside = ~outside
-            ctas = where.cta[lanes[:1] if len(offsets) == 1 else lanes]
-            self._cover(self.buffers[name], access, where, offsets[inside], ctas[inside])
+            if len(offsets) == 1:  # one place for all: the first lane and the last stand for blocks that differ
+                lanes, offsets, inside = lanes[[0, -1]], offsets.repeat(2), inside.repeat(2)
+            self._cover(self.buffers[name], access, where, offsets[inside], where.cta[lanes][inside], sure)
 
-    def _cover(self, touched: Touched, access: Access, where: Where, offsets: Array, ctas: Array) -> None:
+    def _cover(
+        self, touched: Touched, access: Access, where: Where, offsets: Array, ctas: Array, sure: bool
+    ) -> None:  # fmt: skip
         touched.reads |= access.reads
         touched.writes |= access.writes and not access.atomic
         touched.updates |= access.atomic
@@ -190,14 +196,14 @@ class Trace:
                 touched.read[elements + k] = True
             if access.writes and touched.written is not None:
                 touched.written[elements + k] = True
-            if access.writes and not access.atomic and touched.owner is not None and touched.contested is not None:
+            owned = sure and access.writes and not access.atomic
+            if owned and touched.owner is not None and touched.contested is not None:
                 self._own(touched.owner, touched.contested, elements + k, ctas + (where.launch << 40) + 1)
 
     @staticmethod
     def _own(owner: Array, contested: Array, elements: Array, ctas: Array) -> None:
         before = owner[elements]
-        again = (before > 0) & (before >> 40 == ctas >> 40)  # another launch may well write it anew
-        contested[elements[again & (before != ctas)]] = True
+        contested[elements[(before > 0) & (before != ctas)]] = True
         owner[elements] = ctas
         contested[elements[owner[elements] != ctas]] = True
 
