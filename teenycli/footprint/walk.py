@@ -212,8 +212,10 @@ class Walk:
             return
         register = target.register
         width = type_width(register.type) or 64
-        if target.part is not None or register.vector > 1 or width > 64:
+        if register.vector > 1 or width > 64:
             return  # never read either
+        if target.part is not None:
+            value = unknown(width)  # some bytes of it, in a video instruction
         value = Value(resize(value.bits, width, signed), value.known)
         old = frame.registers.get(register)
         if old is not None and not (lanes | self.gone).all():

@@ -63,6 +63,13 @@ class TestGuards:
         trace = sound(case(body, x=Room(1), y=out(8)), {"x": np.full(1, value, np.uint32)})
         assert (len(written(trace)), "y" in blurred(trace)[1]) == ((1, False) if known else (0, True))
 
+    def test_some_bytes_of_a_register(self) -> None:
+        """A video instruction writes them; the register is not what it was."""
+        trace = sound(
+            case(f"mov.u32 %r3,5; vset4.u32.s32.eq %r3.b310,%r0,%r0,%r3; and.b32 %r3,%r3,15; {STORE}", y=out(16))
+        )
+        assert (written(trace), blurred(trace)) == (set(), (set(), {"y"}))
+
 
 class TestWays:
     def test_loops_of_as_many_turns_as_each_lane_wants(self) -> None:
