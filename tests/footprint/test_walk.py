@@ -248,8 +248,8 @@ class TestCalls:
 
     def test_one_through_a_register_may_store_where_a_pointer_leads(self) -> None:
         head = ".func set(.param .b64 p) { .reg .b64 %q; ld.param.b64 %q,[p]; st.u32 [%q],5; ret; }"
-        body = f""".local .align 4 .b8 own[4]; .param .b64 a; mov.b64 %d1,own; st.local.u32 [%d1],3;
-            cvta.local.u64 %d3,%d1; st.param.b64 [a],%d3; mov.u64 %d4,set; call %d4,(a),P; ld.local.u32 %r3,[%d1]; {STORE} ret;
+        body = f""".local .align 4 .b8 own[4]; .param .b64 a; mov.b64 %d1,own;
+            st.local.u32 [%d1],3; cvta.local.u64 %d3,%d1; st.param.b64 [a],%d3; mov.u64 %d4,set; call %d4,(a),P; ld.local.u32 %r3,[%d1]; {STORE} ret;
             P: .callprototype _ (.param .b64 _);"""
         trace = sound(case(body, head=head, y=out(8)))
         assert (written(trace), blurred(trace)[1]) == (set(), {"y"})
@@ -352,6 +352,22 @@ class TestAccesses:
     def test_what_an_atomic_gives_is_data(self) -> None:
         trace = sound(case("atom.global.add.u32 %r3,[%x],1;" + STORE, x=Room(1), y=out(64)), {"x": ZEROS[:1]})
         assert (written(trace), blurred(trace)) == (set(), (set(), {"y"}))
+
+    @pytest.mark.parametrize(
+        ("copy", "reads", "writes"),
+        [
+            ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1],[%x],64,[%r1];", {"x"}, set()),
+            ("cp.async.bulk.global.shared::cta.bulk_group [%y],[%r1],64;", set(), {"y"}),
+            ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%y],[%r1],64;", {"y"}, {"y"}),
+            ("cp.async.bulk.prefetch.L2.global [%x],64;", set(), set()),
+            ("prefetch.global.L2 [%x];", set(), set()),
+            ("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8},[%r9];", set(), set()),
+        ],
+    )  # fmt: skip
+    def test_what_moves_an_extent_that_is_not_looked_at(self, copy: str, reads: set[str], writes: set[str]) -> None:
+        trace = case(copy, x=Room(32), y=out(32)).trace()
+        assert blurred(trace) == (reads, writes)
+        assert not (read(trace) or written(trace) or trace.misses)
 
     def test_members_of_a_struct(self) -> None:
         body = """ld.param.u64 %d1,[s]; ld.param.u32 %r3,[s+8]; ld.param.v2.u64 {%d3,%d4},[s+16]; add.u64 %d1,%d1,%d0;
