@@ -312,6 +312,11 @@ class TestAddresses:
         trace = sound(case(body, x=Room(1), y=out(8)), {"x": np.full(1, value, np.uint32)})
         assert (written(trace), blurred(trace)) == (set(), (set(), {"y"}))
 
+    def test_to_generic_addresses_and_back(self) -> None:
+        body = f""".local .align 4 .b8 own[4]; mov.b64 %d1,own; mov.u32 %r3,3; cvta.local.u64 %d3,%d1; st.u32 [%d3],%r3;
+            cvta.to.local.u64 %d4,%d3; mov.u32 %r3,0; ld.local.u32 %r3,[%d4]; {STORE}"""
+        assert written(sound(case(body, y=out(8)), exact=True)) == {3}
+
     def test_what_is_spilled_comes_back(self) -> None:
         body = f""".local .align 16 .b8 own[32]; mov.b64 %d1,own; cvta.local.u64 %d3,%d1;
             st.local.v2.u32 [%d1+8],{{%i,%r0}}; st.u32 [%d3+4],%i; add.u32 %r4,%i,1; {ODD}
@@ -361,13 +366,13 @@ class TestAccesses:
             ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%y],[%r1],64;", {"y"}, {"y"}),
             ("cp.async.bulk.prefetch.L2.global [%x],64;", set(), set()),
             ("prefetch.global.L2 [%x];", set(), set()),
-            ("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8},[%r9];", set(), set()),
+            ("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1,%r2,%r3,%r4},[%r9];", set(), set()),
         ],
     )  # fmt: skip
     def test_what_moves_an_extent_that_is_not_looked_at(self, copy: str, reads: set[str], writes: set[str]) -> None:
         trace = case(copy, x=Room(32), y=out(32)).trace()
         assert blurred(trace) == (reads, writes)
-        assert not (read(trace) or written(trace) or trace.misses)
+        assert (read(trace), written(trace), misses(trace)) == (set(), set(), [])
 
     def test_members_of_a_struct(self) -> None:
         body = """ld.param.u64 %d1,[s]; ld.param.u32 %r3,[s+8]; ld.param.v2.u64 {%d3,%d4},[s+16]; add.u64 %d1,%d1,%d0;
