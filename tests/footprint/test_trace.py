@@ -195,6 +195,11 @@ class TestBusy:
         trace = sound(case(body, x=Room(1), y=out(1), grid=(3,)))
         assert trace.busy[0].tolist() == [False, True, False]
 
+    def test_one_that_writes_somewhere(self) -> None:
+        body = """setp.ne.u32 %p1,%cta,1; @%p1 bra L; mov.u32 %r3,%smid; mul.wide.u32 %d1,%r3,0; add.u64 %d1,%y,%d1;
+            st.global.u32 [%d1],1; L: ret;"""
+        assert sound(case(body, y=out(1), grid=(3,))).busy[0].tolist() == [False, True, False]
+
     def test_of_each_launch(self) -> None:
         body = "setp.ne.u32 %p1,%cta,%n; @%p1 bra L;" + OWN_Y + "L: ret;"
         trace = sound(case(body, y=out(96), n=0, grid=(3,), launches=[{"n": 0}, {"n": 2}]), exact=True)

@@ -239,6 +239,21 @@ class TestCalls:
         assert written(trace) == {35}
         assert blurred(trace) == ({"x", "y", "z"}, {"x", "y", "z"})
 
+    @pytest.mark.parametrize("value", [0, 1])
+    def test_one_under_a_guard_that_is_not_known(self, value: int) -> None:
+        body = f"ld.global.u32 %r1,[%x]; setp.eq.u32 %p1,%r1,0; mov.u32 %r3,3; @%p1 call (%r3),id,(%i,%z); {STORE}"
+        rooms: dict[str, Any] = {"x": Room(1), "y": out(40), "z": Room(1)}
+        trace = sound(case(body, head=self.IDENTITY, **rooms), {"x": np.full(1, value, np.uint32)})
+        assert (written(trace), blurred(trace)[1]) == (set(), {"x", "y", "z"})
+
+    def test_one_through_a_register_may_store_where_a_pointer_leads(self) -> None:
+        head = ".func set(.param .b64 p) { .reg .b64 %q; ld.param.b64 %q,[p]; st.u32 [%q],5; ret; }"
+        body = f""".local .align 4 .b8 own[4]; .param .b64 a; mov.b64 %d1,own;
+            st.local.u32 [%d1],3; cvta.local.u64 %d3,%d1; st.param.b64 [a],%d3; mov.u64 %d4,set; call %d4,(a),P; ld.local.u32 %r3,[%d1]; {STORE} ret;
+            P: .callprototype _ (.param .b64 _);"""
+        trace = sound(case(body, head=head, y=out(8)))
+        assert (written(trace), blurred(trace)[1]) == (set(), {"y"})
+
     def test_how_deep_calls_are_followed(self) -> None:
         head = """.func down(.reg .b32 n, .reg .b64 p) { .reg .pred %p; .reg .b32 %m; .reg .b64 %q; st.global.u32 [p],n;
             setp.eq.u32 %p,n,0; @%p ret; sub.u32 %m,n,1; add.u64 %q,p,4; call down,(%m,%q); ret; }"""
@@ -289,6 +304,19 @@ class TestAddresses:
             assert written(trace) == (set() if bits is None else {bits}), made
             assert ("y" in blurred(trace)[1]) is (bits is None)
 
+    @pytest.mark.parametrize("value", [0, 1])
+    @pytest.mark.parametrize("store", ["@%p1 bra M; st.local.u32 [%d1],5; M:", "@!%p1 st.local.u32 [%d1],5;"])
+    def test_a_store_that_may_happen(self, store: str, value: int) -> None:
+        body = f""".local .align 4 .b8 own[4]; mov.b64 %d1,own; st.local.u32 [%d1],3; ld.global.u32 %r1,[%x];
+            setp.eq.u32 %p1,%r1,0; {store} ld.local.u32 %r3,[%d1]; {STORE}"""
+        trace = sound(case(body, x=Room(1), y=out(8)), {"x": np.full(1, value, np.uint32)})
+        assert (written(trace), blurred(trace)) == (set(), (set(), {"y"}))
+
+    def test_to_generic_addresses_and_back(self) -> None:
+        body = f""".local .align 4 .b8 own[4]; mov.b64 %d1,own; mov.u32 %r3,3; cvta.local.u64 %d3,%d1; st.u32 [%d3],%r3;
+            cvta.to.local.u64 %d4,%d3; mov.u32 %r3,0; ld.local.u32 %r3,[%d4]; {STORE}"""
+        assert written(sound(case(body, y=out(8)), exact=True)) == {3}
+
     def test_what_is_spilled_comes_back(self) -> None:
         body = f""".local .align 16 .b8 own[32]; mov.b64 %d1,own; cvta.local.u64 %d3,%d1;
             st.local.v2.u32 [%d1+8],{{%i,%r0}}; st.u32 [%d3+4],%i; add.u32 %r4,%i,1; {ODD}
@@ -329,6 +357,22 @@ class TestAccesses:
     def test_what_an_atomic_gives_is_data(self) -> None:
         trace = sound(case("atom.global.add.u32 %r3,[%x],1;" + STORE, x=Room(1), y=out(64)), {"x": ZEROS[:1]})
         assert (written(trace), blurred(trace)) == (set(), (set(), {"y"}))
+
+    @pytest.mark.parametrize(
+        ("copy", "reads", "writes"),
+        [
+            ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1],[%x],64,[%r1];", {"x"}, set()),
+            ("cp.async.bulk.global.shared::cta.bulk_group [%y],[%r1],64;", set(), {"y"}),
+            ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%y],[%r1],64;", {"y"}, {"y"}),
+            ("cp.async.bulk.prefetch.L2.global [%x],64;", set(), set()),
+            ("prefetch.global.L2 [%x];", set(), set()),
+            ("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1,%r2,%r3,%r4},[%r9];", set(), set()),
+        ],
+    )  # fmt: skip
+    def test_what_moves_an_extent_that_is_not_looked_at(self, copy: str, reads: set[str], writes: set[str]) -> None:
+        trace = case(copy, x=Room(32), y=out(32)).trace()
+        assert blurred(trace) == (reads, writes)
+        assert (read(trace), written(trace), misses(trace)) == (set(), set(), [])
 
     def test_members_of_a_struct(self) -> None:
         body = """ld.param.u64 %d1,[s]; ld.param.u32 %r3,[s+8]; ld.param.v2.u64 {%d3,%d4},[s+16]; add.u64 %d1,%d1,%d0;
