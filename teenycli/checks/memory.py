@@ -27,7 +27,7 @@ def memory(subjects: Sequence[Subject], largest: Collection[str], work: int) -> 
     from teenycli.footprint import footprint_of
 
     subject = subjects[0]
-    trace = footprint_of(subject.plan, subject.module, subject.entry, subject.slots, work)
+    trace = footprint_of(subject.plan, subject.compiled.survey, work)
     yield from _misses(subjects, trace)
     if any(miss.problem in ("bounds", "null") for miss in trace.misses.values()):
         return  # where accesses go astray, what is covered says nothing new
