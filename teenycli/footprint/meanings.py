@@ -9,7 +9,7 @@ import numpy as np
 
 from teenycli.footprint import integers
 from teenycli.footprint.arena import FIRST_BUFFER, HALF, SHIFT, WINDOWS
-from teenycli.footprint.lanes import Value, all_of, resize, unknown
+from teenycli.footprint.lanes import EVERYWHERE, NOWHERE, Array, Value, all_of, resize, unknown
 from teenycli.ptx.code import Op
 
 
@@ -23,14 +23,21 @@ def result(op: Op, values: Sequence[Value]) -> Value:
     if op.opcode in ("and", "or") and op.mods["type"] == "pred":
         return logic(op.opcode, values[0], values[1])
     sure = all_of(*values)
-    bits = integers.evaluate(op.opcode, op.mods, [value.bits for value in values]) if sure.any() else None
+    bits = _evaluated(op.opcode, op, values, sure)
     return unknown(64) if bits is None else Value(bits, sure)
+
+
+def _evaluated(opcode: str, op: Op, values: Sequence[Value], sure: Array) -> Array | None:
+    """What integers make of ``values``, if these are known anywhere, which is where ``sure`` is true."""
+    if sure is NOWHERE or not (sure is EVERYWHERE or sure.any()):
+        return None
+    return integers.evaluate(opcode, op.mods, [value.bits for value in values])
 
 
 def predicates(op: Op, values: Sequence[Value]) -> tuple[Value, Value]:
     """Both results of ``setp``: the comparison and its opposite, each combined with the third operand."""
     sure = all_of(*values[:2])
-    bits = integers.evaluate("setp", op.mods, [value.bits for value in values[:2]]) if sure.any() else None
+    bits = _evaluated("setp", op, values[:2], sure)
     first = unknown(1) if bits is None else Value(bits, sure)
     second = Value(~first.bits, first.known)
     if "bool" in op.mods:

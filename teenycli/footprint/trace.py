@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -18,6 +20,11 @@ from teenycli.ptx.model import Triple
 
 #: Elements of a buffer up to which each of them is remembered.
 _MOST = 1 << 24
+#: All bits of the number of a place.
+_PLACES = (1 << 64 - SHIFT) - 1
+
+#: Lanes by their indices, or all of them.
+Lanes = Array | slice
 
 
 @dataclass(slots=True)
@@ -71,19 +78,25 @@ class Miss:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Where:
-    """Of each lane of a walk the number of its CTA in the grid, and how to name CTA and thread."""
+    """Who the lanes of a walk are: all ``threads`` of one of ``ctas`` (numbers in the grid) after the other."""
 
     launch: int
     grid: Triple
     block: Triple
-    cta: Array
-    thread: Array
+    ctas: Array
+    threads: int
+
+    @cached_property
+    def cta(self) -> Array:
+        """The number of each lane's CTA."""
+        return np.repeat(self.ctas, self.threads)
 
     def names(self, lane: int) -> tuple[Triple, Triple]:
         """Block and thread indices of a lane."""
-        return _unravel(int(self.cta[lane]), self.grid), _unravel(int(self.thread[lane]), self.block)
+        cta, thread = divmod(lane, self.threads)
+        return _unravel(int(self.ctas[cta]), self.grid), _unravel(thread, self.block)
 
 
 def _unravel(number: int, extents: Triple) -> Triple:
@@ -127,28 +140,35 @@ class Trace:
                 np.zeros(count, np.bool_) if kept else None,
             )
 
-    def stir(self, where: Where, lanes: Array) -> None:
-        """These lanes do something."""
-        self.busy[where.launch][where.cta[lanes]] = True
+    def stir(self, where: Where, some: Array) -> None:
+        """The lanes in the mask ``some`` do something."""
+        busy = self.busy[where.launch]
+        if not busy[where.ctas].all():
+            busy[where.ctas] |= some.reshape(-1, where.threads).any(axis=1)
 
-    def touch(self, arena: Arena, access: Access, where: Where, lanes: Array, addresses: Array, sure: bool) -> None:
-        """Note an access of ``lanes`` (indices) at generic ``addresses``, one each or one for all.
+    def touch(self, arena: Arena, access: Access, where: Where, some: Array, addresses: Array, sure: bool) -> None:
+        """Note an access of the lanes in the mask ``some`` at generic ``addresses``, one for each lane or one for all.
 
         When it is not ``sure`` that it happens, it may cover elements, and misses nothing.
         """
-        self.stir(where, lanes)
-        places = (addresses + np.uint64(HALF)) >> np.uint64(SHIFT)
-        first = int(places[0])
-        if bool((places == places[0]).all()):
-            self._at(arena, first, access, where, lanes, addresses, sure)
+        self.stir(where, some)
+        lanes: Lanes = slice(None) if some.all() else np.flatnonzero(some)
+        if len(addresses) > 1:
+            addresses = addresses[lanes]
+        first, last = (int(end) + HALF >> SHIFT for end in (addresses.min(), addresses.max()))
+        if first == last:
+            self._at(arena, first & _PLACES, access, where, lanes, addresses, sure)
             return
+        places = (addresses + np.uint64(HALF)) >> np.uint64(SHIFT)
+        lanes = np.flatnonzero(some)
         for place in np.unique(places):
             chosen = places == place
             self._at(arena, int(place), access, where, lanes[chosen], addresses[chosen], sure)
 
     def _at(
-        self, arena: Arena, place: int, access: Access, where: Where, lanes: Array, addresses: Array, sure: bool
+        self, arena: Arena, place: int, access: Access, where: Where, lanes: Lanes, addresses: Array, sure: bool
     ) -> None:
+        """Note an access of ``lanes`` in one place."""
         offsets = (addresses - np.uint64(place << SHIFT)).view(np.int64)
         if place == 0:
             self._miss("null", access, where, lanes, offsets, np.ones(len(offsets), np.bool_), None, sure)
@@ -159,37 +179,36 @@ class Trace:
                 self._miss("bounds", access, where, lanes, offsets, np.ones(len(offsets), np.bool_), None, sure)
             return
         size = arena.shared if name is None else self.buffers[name].buffer.nbytes
-        outside = (offsets < 0) | (offsets + access.size > size)
-        if outside.any():
+        goes_out = offsets.min() < 0 or offsets.max() + access.size > size
+        outside = (offsets < 0) | (offsets + access.size > size) if goes_out else None
+        if outside is not None:
             self._miss("shared" if name is None else "bounds", access, where, lanes, offsets, outside, name, sure)
-        crooked = (offsets % access.align != 0) & ~outside if access.align > 1 else None
-        if crooked is not None and crooked.any():
-            self._miss("misaligned", access, where, lanes, offsets, crooked, name, sure)
+        if access.align > 1 and np.bitwise_or.reduce(offsets) & access.align - 1:  # a power of two
+            crooked = offsets & access.align - 1 != 0
+            if outside is not None:
+                crooked &= ~outside
+            if crooked.any():
+                self._miss("misaligned", access, where, lanes, offsets, crooked, name, sure)
         if name is not None:
-            inside = ~outside
-            ctas = where.cta[lanes[:1] if len(offsets) == 1 else lanes]
-            self._cover(self.buffers[name], access, where, offsets[inside], ctas[inside])
+            ctas = where.cta[lanes][:1] if len(offsets) == 1 else where.cta[lanes]
+            if outside is not None:
+                offsets, ctas = offsets[~outside], ctas[~outside]
+            self._cover(self.buffers[name], access, where, offsets, ctas)
 
     def _cover(self, touched: Touched, access: Access, where: Where, offsets: Array, ctas: Array) -> None:
+        """Note an access of the CTAs to elements at ``offsets``, all inside of the buffer."""
         touched.reads |= access.reads
         touched.writes |= access.writes and not access.atomic
         touched.updates |= access.atomic
         item = touched.buffer.dtype.size
-        elements = offsets // item
-        for k in range(max(access.size // item, 1)):
+        width = max(access.size // item, 1)
+        for elements, of in _elements(offsets, access.size, item, width, ctas):
             if access.reads and touched.read is not None:
-                touched.read[elements + k] = True
+                touched.read[elements] = True
             if access.writes and touched.written is not None:
-                touched.written[elements + k] = True
+                touched.written[elements] = True
             if access.writes and not access.atomic and touched.owner is not None and touched.contested is not None:
-                self._own(touched.owner, touched.contested, elements + k, ctas + (where.launch << 40))
-
-    @staticmethod
-    def _own(owner: Array, contested: Array, elements: Array, ctas: Array) -> None:
-        before = owner[elements]
-        contested[elements[(before >= 0) & (before != ctas)]] = True
-        owner[elements] = ctas
-        contested[elements[owner[elements] != ctas]] = True
+                _own(touched.owner, touched.contested, elements, of + (where.launch << 40))
 
     def blur(self, names: list[str], reads: bool, writes: bool) -> None:
         """An access somewhere in these buffers."""
@@ -198,16 +217,40 @@ class Trace:
             self.buffers[name].written_anywhere |= writes
 
     def _miss(
-        self, problem: str, access: Access, where: Where, lanes: Array, offsets: Array, wrong: Array,
+        self, problem: str, access: Access, where: Where, lanes: Lanes, offsets: Array, wrong: Array,
         name: str | None, sure: bool,
     ) -> None:  # fmt: skip
         key = problem, name, id(access.op)
         if not sure or key in self.misses:
             return
-        at = int(np.flatnonzero(wrong)[0])
-        block, thread = where.names(int(lanes[at]))
-        threads = len(lanes) if len(offsets) == 1 else int(wrong.sum())
+        at, numbers = int(np.flatnonzero(wrong)[0]), np.arange(len(where.cta))[lanes]
+        block, thread = where.names(int(numbers[at]))
+        threads = len(numbers) if len(offsets) == 1 else int(wrong.sum())
         self.misses[key] = Miss(
             problem, access.op, where.launch, block, thread, name, int(offsets[at]), access.size, access.writes,
             threads, int(offsets.max()) + access.size,
         )  # fmt: skip
+
+
+def _elements(offsets: Array, size: int, item: int, width: int, ctas: Array) -> Iterator[tuple[Lanes, Array]]:
+    """The elements of ``item`` bytes, ``width`` a lane, in accesses of ``size`` bytes at ``offsets``, with the CTA that
+    each is of: as a slice, where each access begins at the end of the one before."""
+    elements = offsets // item
+    if len(offsets) > 1 and size == width * item and (offsets[1:] - offsets[:-1] == size).all():
+        first = int(elements[0])
+        yield slice(first, first + width * len(elements)), np.repeat(ctas, width)
+        return
+    for k in range(width):
+        yield elements + k, ctas
+
+
+def _own(owner: Array, contested: Array, elements: Lanes, ctas: Array) -> None:
+    """``elements`` are written by these CTAs: note those that another one wrote, or writes too."""
+    before = owner[elements]
+    strange = (before >= 0) & (before != ctas)
+    owner[elements] = ctas
+    if isinstance(elements, slice):
+        contested[elements] |= strange
+    else:
+        contested[elements[strange]] = True
+        contested[elements[owner[elements] != ctas]] = True
