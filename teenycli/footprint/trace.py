@@ -155,9 +155,9 @@ class Trace:
         lanes: Lanes = slice(None) if some.all() else np.flatnonzero(some)
         if len(addresses) > 1:
             addresses = addresses[lanes]
-        first, last = (int(end) + HALF >> SHIFT for end in (addresses.min(), addresses.max()))
-        if first == last:
-            self._at(arena, first & _PLACES, access, where, lanes, addresses, sure)
+        least, most = _ends(addresses)
+        if least + HALF >> SHIFT == most + HALF >> SHIFT:
+            self._at(arena, least + HALF >> SHIFT & _PLACES, access, where, lanes, addresses, sure)
             return
         places = (addresses + np.uint64(HALF)) >> np.uint64(SHIFT)
         lanes = np.flatnonzero(some)
@@ -179,7 +179,8 @@ class Trace:
                 self._miss("bounds", access, where, lanes, offsets, np.ones(len(offsets), np.bool_), None, sure)
             return
         size = arena.shared if name is None else self.buffers[name].buffer.nbytes
-        goes_out = offsets.min() < 0 or offsets.max() + access.size > size
+        least, most = _ends(offsets)
+        goes_out = least < 0 or most + access.size > size
         outside = (offsets < 0) | (offsets + access.size > size) if goes_out else None
         if outside is not None:
             self._miss("shared" if name is None else "bounds", access, where, lanes, offsets, outside, name, sure)
@@ -232,14 +233,21 @@ class Trace:
         )  # fmt: skip
 
 
+def _ends(numbers: Array) -> tuple[int, int]:
+    """The least and the greatest."""
+    return (int(numbers[0]),) * 2 if len(numbers) == 1 else (int(numbers.min()), int(numbers.max()))
+
+
 def _elements(offsets: Array, size: int, item: int, width: int, ctas: Array) -> Iterator[tuple[Lanes, Array]]:
     """The elements of ``item`` bytes, ``width`` a lane, in accesses of ``size`` bytes at ``offsets``, with the CTA that
     each is of: as a slice, where each access begins at the end of the one before."""
-    elements = offsets // item
-    if len(offsets) > 1 and size == width * item and (offsets[1:] - offsets[:-1] == size).all():
-        first = int(elements[0])
-        yield slice(first, first + width * len(elements)), np.repeat(ctas, width)
+    count = len(offsets)
+    ordered = count > 1 and size == width * item and offsets[-1] - offsets[0] == (count - 1) * size
+    if ordered and (offsets[1:] - offsets[:-1] == size).all():
+        first = int(offsets[0]) // item
+        yield slice(first, first + width * count), np.repeat(ctas, width) if width > 1 else ctas
         return
+    elements = offsets >> item.bit_length() - 1  # a power of two
     for k in range(width):
         yield elements + k, ctas
 

@@ -298,7 +298,9 @@ class Walk:
         """The window that all ``lanes`` use, and their one offset in it; None where they differ or it is not known."""
         address = self.threads.address(frame, mem)
         chosen = address.bits[lanes] if len(address.bits) > 1 else address.bits
-        if not len(chosen) or not (address.known | ~lanes).all() or (chosen != chosen[0]).any():
+        if not (address.certain or (address.known | ~lanes).all()):
+            return None, 0
+        if len(address.bits) > 1 and (not len(chosen) or (chosen != chosen[0]).any()):
             return None, 0
         first = int(chosen[0])
         space = space_of(op)
