@@ -6,24 +6,22 @@ point or of other lanes is not known. Imports numpy and nothing of ours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
 
 #: Unsigned types by width in bits; a predicate has 1.
-UNSIGNED: dict[int, Any] = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
-SIGNED: dict[int, Any] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
+UNSIGNED = {1: np.dtype(np.bool_)} | {width: np.dtype(f"u{width // 8}") for width in (8, 16, 32, 64)}
+SIGNED = {width: np.dtype(f"i{width // 8}") for width in (8, 16, 32, 64)}
 
 #: Where a value is known that is known in every lane, or in none: these very objects, so that it costs nothing to see.
 EVERYWHERE, NOWHERE = np.ones(1, np.bool_), np.zeros(1, np.bool_)
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """``bits`` unsigned, as wide as the register; ``known`` True or a bool a lane."""
 
     bits: Array
@@ -63,7 +61,7 @@ def constant(value: int, width: int) -> Value:
 
 @lru_cache(maxsize=64)
 def unknown(width: int) -> Value:
-    return Value(np.zeros(1, UNSIGNED.get(width, np.uint64)), NOWHERE)
+    return Value(np.zeros(1, UNSIGNED.get(width, UNSIGNED[64])), NOWHERE)
 
 
 def all_of(*values: Value) -> Array:

@@ -122,6 +122,8 @@ def _register(frame: Frame, operand: Reg, width: int) -> Value:
     if value is None or operand.part is not None or operand.register.vector > 1:
         return unknown(width)
     bits = resize(value.bits, width)
+    if bits is value.bits and not operand.negated:
+        return value
     if operand.negated:
         bits = ~bits if width == 1 else np.zeros(1, bits.dtype) - bits
     return Value(bits, value.known)

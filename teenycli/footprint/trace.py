@@ -155,9 +155,9 @@ class Trace:
         lanes: Lanes = slice(None) if some.all() else np.flatnonzero(some)
         if len(addresses) > 1:
             addresses = addresses[lanes]
-        least, most = _ends(addresses)
-        if least + HALF >> SHIFT == most + HALF >> SHIFT:
-            self._at(arena, least + HALF >> SHIFT & _PLACES, access, where, lanes, addresses, sure)
+        first, last = (end + HALF >> SHIFT for end in _ends(addresses))
+        if first == last:
+            self._at(arena, first & _PLACES, access, where, lanes, addresses, sure)
             return
         places = (addresses + np.uint64(HALF)) >> np.uint64(SHIFT)
         lanes = np.flatnonzero(some)
@@ -235,7 +235,9 @@ class Trace:
 
 def _ends(numbers: Array) -> tuple[int, int]:
     """The least and the greatest."""
-    return (int(numbers[0]),) * 2 if len(numbers) == 1 else (int(numbers.min()), int(numbers.max()))
+    if len(numbers) == 1:
+        return (int(numbers[0]),) * 2
+    return int(np.minimum.reduce(numbers)), int(np.maximum.reduce(numbers))
 
 
 def _elements(offsets: Array, size: int, item: int, width: int, ctas: Array) -> Iterator[tuple[Lanes, Array]]:

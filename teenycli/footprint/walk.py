@@ -204,10 +204,11 @@ class Walk:
             return
         values = [read(frame, source.operand, source.width) for source in step.sources]
         if op.opcode == "setp":
-            yield from zip((step.target, step.second), predicates(op, values), strict=True)
+            yield from zip((step.target, step.second), predicates(step, values), strict=True)
             return
-        yield step.target, result(op, values)
-        yield step.second, unknown(1)
+        yield step.target, result(step, values)
+        if step.second is not None:
+            yield step.second, unknown(1)
 
     def _write(
         self, frame: Frame, target: Operand | None, value: Value, lanes: Array, perhaps: Array, signed: bool = False
