@@ -105,17 +105,25 @@ def _remainder(x: Sequence[Array], mods: Mapping[str, str]) -> Array:
 def _shift_left(x: Sequence[Array]) -> Array:
     a, by = x
     width = a.dtype.itemsize * 8
-    moved: Array = np.where(by < width, a << np.minimum(by, width - 1).astype(a.dtype), a.dtype.type(0))
+    moved: Array
+    if len(by) == 1 and by[0] < width:
+        moved = a << by.astype(a.dtype)
+        return moved
+    moved = np.where(by < width, a << np.minimum(by, width - 1).astype(a.dtype), a.dtype.type(0))
     return moved
 
 
 def _shift_right(x: Sequence[Array], mods: Mapping[str, str]) -> Array:
     a, by = x
     width = a.dtype.itemsize * 8
+    moved: Array
+    if len(by) == 1 and by[0] < width and mods["type"][0] != "s":
+        moved = a >> by.astype(a.dtype)
+        return moved
     inside = np.minimum(by, width - 1).astype(a.dtype)
     if mods["type"][0] == "s":
         return _bits(_signed(a) >> _signed(inside))
-    moved: Array = np.where(by < width, a >> inside, a.dtype.type(0))
+    moved = np.where(by < width, a >> inside, a.dtype.type(0))
     return moved
 
 

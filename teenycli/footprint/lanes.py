@@ -77,7 +77,7 @@ def all_of(*values: Value) -> Array:
 
 def resize(bits: Array, width: int, signed: bool = False) -> Array:
     """Bits cut, or extended with the sign or zeros, to ``width``."""
-    if bits.dtype == UNSIGNED[width]:
+    if bits.dtype is UNSIGNED[width] or bits.dtype == UNSIGNED[width]:
         return bits
     if signed and bits.dtype != np.bool_ and bits.dtype.itemsize * 8 < width:
         wider: Array = bits.view(SIGNED[bits.dtype.itemsize * 8]).astype(SIGNED[width]).view(UNSIGNED[width])

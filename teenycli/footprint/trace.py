@@ -29,8 +29,9 @@ Lanes = Array | slice
 
 @dataclass(slots=True)
 class Touched:
-    """One buffer. ``read`` and ``written`` have a bool an element of its memory, rows' padding included; None where it
-    is too large. ``read_anywhere`` and ``written_anywhere``: an access was seen whose place is not known.
+    """One buffer. ``read``, of an input, and ``written``, of an output, have a bool an element of its memory, rows'
+    padding included; None where it is too large. ``read_anywhere`` and ``written_anywhere``: an access was seen whose
+    place is not known.
 
     ``reads``, ``writes`` and ``updates``: it was loaded from, stored to, changed by an atomic instruction.
     ``owner`` has for each element written the launch and CTA that wrote it, ``contested`` where there were two.
@@ -132,10 +133,11 @@ class Trace:
             count = buffer.nbytes // buffer.dtype.size
             small = count <= _MOST
             kept = small and buffer.is_output
+            read = small and not buffer.is_output
             self.buffers[buffer.name] = Touched(
                 buffer,
-                np.zeros(count, np.bool_) if small else None,
-                np.zeros(count, np.bool_) if small else None,
+                np.zeros(count, np.bool_) if read else None,
+                np.zeros(count, np.bool_) if kept else None,
                 np.full(count, -1, np.int64) if kept else None,
                 np.zeros(count, np.bool_) if kept else None,
             )
@@ -155,20 +157,23 @@ class Trace:
         lanes: Lanes = slice(None) if some.all() else np.flatnonzero(some)
         if len(addresses) > 1:
             addresses = addresses[lanes]
-        first, last = (end + HALF >> SHIFT for end in _ends(addresses))
+        ends = _ends(addresses)
+        first, last = (end + HALF >> SHIFT for end in ends)
         if first == last:
-            self._at(arena, first & _PLACES, access, where, lanes, addresses, sure)
+            self._at(arena, first & _PLACES, access, where, lanes, addresses, ends, sure)
             return
         places = (addresses + np.uint64(HALF)) >> np.uint64(SHIFT)
         lanes = np.flatnonzero(some)
         for place in np.unique(places):
             chosen = places == place
-            self._at(arena, int(place), access, where, lanes[chosen], addresses[chosen], sure)
+            found = addresses[chosen]
+            self._at(arena, int(place), access, where, lanes[chosen], found, _ends(found), sure)
 
     def _at(
-        self, arena: Arena, place: int, access: Access, where: Where, lanes: Lanes, addresses: Array, sure: bool
-    ) -> None:
-        """Note an access of ``lanes`` in one place."""
+        self, arena: Arena, place: int, access: Access, where: Where, lanes: Lanes, addresses: Array,
+        ends: tuple[int, int], sure: bool,
+    ) -> None:  # fmt: skip
+        """Note an access of ``lanes`` in one place; ``ends`` are the least and the greatest address."""
         offsets = (addresses - np.uint64(place << SHIFT)).view(np.int64)
         if place == 0:
             self._miss("null", access, where, lanes, offsets, np.ones(len(offsets), np.bool_), None, sure)
@@ -179,7 +184,7 @@ class Trace:
                 self._miss("bounds", access, where, lanes, offsets, np.ones(len(offsets), np.bool_), None, sure)
             return
         size = arena.shared if name is None else self.buffers[name].buffer.nbytes
-        least, most = _ends(offsets)
+        least, most = (end - (place << SHIFT) for end in ends)
         goes_out = least < 0 or most + access.size > size
         outside = (offsets < 0) | (offsets + access.size > size) if goes_out else None
         if outside is not None:
@@ -201,6 +206,8 @@ class Trace:
         touched.reads |= access.reads
         touched.writes |= access.writes and not access.atomic
         touched.updates |= access.atomic
+        if not ((access.reads and touched.read is not None) or (access.writes and touched.written is not None)):
+            return
         item = touched.buffer.dtype.size
         width = max(access.size // item, 1)
         for elements, of in _elements(offsets, access.size, item, width, ctas):
@@ -244,7 +251,7 @@ def _elements(offsets: Array, size: int, item: int, width: int, ctas: Array) -> 
     """The elements of ``item`` bytes, ``width`` a lane, in accesses of ``size`` bytes at ``offsets``, with the CTA that
     each is of: as a slice, where each access begins at the end of the one before."""
     count = len(offsets)
-    ordered = count > 1 and size == width * item and offsets[-1] - offsets[0] == (count - 1) * size
+    ordered = count > 1 and size == width * item and int(offsets[-1]) - int(offsets[0]) == (count - 1) * size
     if ordered and (offsets[1:] - offsets[:-1] == size).all():
         first = int(offsets[0]) // item
         yield slice(first, first + width * count), np.repeat(ctas, width) if width > 1 else ctas
