@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from teenycli.errors import TeenyError, did_you_mean
@@ -50,6 +51,7 @@ class Expression:
         return self.text
 
 
+@lru_cache(maxsize=4096)
 def parse(text: str) -> Expression:
     """The expression that ``text`` spells; it may run over several lines.
 

@@ -23,7 +23,7 @@ def traced(subjects: Sequence[Subject], work: int) -> Trace:
     from teenycli.footprint import footprint_of
 
     subject = subjects[0]
-    return footprint_of(subject.plan, subject.module, subject.entry, subject.slots, work)
+    return footprint_of(subject.plan, subject.compiled.survey, work)
 
 
 def memory(subjects: Sequence[Subject], trace: Trace, largest: Collection[str]) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from teenycli.arch import Limits, Target, limits_of, parse_target
 from teenycli.errors import Place
@@ -16,20 +16,26 @@ from teenycli.launch.plan import Argument, Field, Launch, Plan
 from teenycli.manifest.spec import ArgSpec, KernelSpec, OpSpec
 from teenycli.ptx import code_of
 from teenycli.ptx.code import Code, Op
+from teenycli.ptx.flow import Flow
 from teenycli.ptx.layout import Slot, layout
 from teenycli.ptx.metadata import Metadata, metadata_of
 from teenycli.ptx.model import Function, Module
 from teenycli.ptx.search import shared_static
 from teenycli.ptx.strides import Reached, Unit, reached
-from teenycli.ptx.usage import Usage, usage_of
+from teenycli.ptx.usage import Usage, usages
 from teenycli.ptx.warps import warp_wide
 from teenycli.releases import Driver
+
+if TYPE_CHECKING:
+    from teenycli.footprint import Survey
 
 
 @dataclass
 class Compiled:
-    """An entry as the rules read it, once for all launches of it. ``sm`` is the architecture that offsets and limits
-    are taken for."""
+    """An entry as the rules read it. ``sm`` is the architecture that offsets and limits are taken for.
+
+    What is asked of it is found out once; :func:`compiled` gives all plans of an entry the same one.
+    """
 
     module: Module
     entry: Function
@@ -46,14 +52,26 @@ class Compiled:
         return code_of(self.module, self.entry)
 
     @cached_property
+    def flow(self) -> Flow:
+        """The ways of values through the body."""
+        return Flow(self.code)
+
+    @cached_property
     def usages(self) -> tuple[Usage, ...]:
         """What the body does with each parameter."""
-        return usage_of(self.code)
+        return usages(self.flow)
 
     @cached_property
     def reached(self) -> dict[Unit, Reached]:
         """How the body makes the addresses that each parameter is part of."""
-        return reached(self.code)
+        return reached(self.flow)
+
+    @cached_property
+    def survey(self) -> Survey:
+        """What a look at what launches touch needs of the body. Imports numpy."""
+        from teenycli.footprint import Survey
+
+        return Survey(self.module, self.entry, self.slots, self.flow)
 
     @cached_property
     def warp_wide(self) -> Op | None:
@@ -72,6 +90,16 @@ class Compiled:
     def declared(self, slot: Slot) -> str:
         """Where a parameter is declared, for a note."""
         return f"{slot.param.name} is declared at {self.module.source.name}:{slot.param.at.line}"
+
+
+def compiled(module: Module, entry: Function, sm: int) -> Compiled:
+    """The entry for an architecture: the same each time that it is asked for."""
+    key = entry.name, sm
+    if key not in module.kept:
+        module.kept[key] = Compiled(module, entry, sm)
+    known = module.kept[key]
+    assert isinstance(known, Compiled)
+    return known
 
 
 class Passed(Protocol):
@@ -209,5 +237,5 @@ def subjects_of(plan: Plan, module: Module, spec: OpSpec, host: Host | None = No
     """A subject for each launch of the plan, for the ``host``'s architecture, else the entry's own ``.target``."""
     entry = next(e for e in module.entries if e.name == plan.entry)
     host = host or Host()
-    compiled = Compiled(module, entry, (host.gpu or parse_target(module.target)).sm)
-    return tuple(Subject(plan, launch, compiled, spec, host) for launch in plan.launches)
+    shared = compiled(module, entry, (host.gpu or parse_target(module.target)).sm)
+    return tuple(Subject(plan, launch, shared, spec, host) for launch in plan.launches)

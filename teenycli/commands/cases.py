@@ -5,8 +5,9 @@ May import the rooms below.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,7 +68,26 @@ def open_manifest(path: str | None) -> Manifest:
 
 def module_of(spec: KernelSpec) -> Module:
     """The PTX of an op or its backward. Raises what reading it raises."""
-    return outline(read_source("-" if spec.ptx == "-" else ptx_file(spec)))
+    return _module_at(_path_of(spec))
+
+
+def _path_of(spec: KernelSpec) -> str | Path:
+    return "-" if spec.ptx == "-" else ptx_file(spec)
+
+
+def _module_at(path: str | Path) -> Module:
+    return outline(read_source(path))
+
+
+class Modules:
+    """The PTX of several ops: a file that many are of is read once, as long as not too many others come between."""
+
+    def __init__(self) -> None:
+        self._at = lru_cache(maxsize=32)(_module_at)
+
+    def of(self, spec: KernelSpec) -> Module:
+        """As :func:`module_of`."""
+        return self._at(_path_of(spec))
 
 
 def host_of(gpu: str | None, driver: str | None) -> Host:
@@ -132,8 +152,10 @@ class Chain:
     modules: tuple[Module, ...]
 
 
-def open_chain(manifest: Manifest, names: Sequence[str]) -> Chain | None:
-    """The pipeline named, or several ops in the order given; None for one op.
+def open_chain(
+    manifest: Manifest, names: Sequence[str], read: Callable[[KernelSpec], Module] = module_of
+) -> Chain | None:
+    """The pipeline named, or several ops in the order given, with the PTX that ``read`` gives; None for one op.
 
     Raises what is wrong with the pipeline or with an op of it, and what reading PTX raises.
     """
@@ -144,7 +166,7 @@ def open_chain(manifest: Manifest, names: Sequence[str]) -> Chain | None:
     else:
         spec = PipelineSpec(ops=tuple(names), origin=Origin(options={"ops": f"run {' '.join(names)}"}))
     ops = [_op_of(manifest, spec, k) for k in range(len(spec.ops))]
-    return Chain(pipeline_of(spec, ops), tuple(module_of(op) for op in ops))
+    return Chain(pipeline_of(spec, ops), tuple(map(read, ops)))
 
 
 def _op_of(manifest: Manifest, spec: PipelineSpec, index: int) -> OpSpec:

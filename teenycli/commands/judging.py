@@ -7,7 +7,7 @@ May import the rooms below and, in this room, ``cases``, ``checkpoint`` and ``pr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,10 @@ from teenycli.checks import LAYOUT_IDS, MEMORY_WORK, MEMORY_WORK_OF_CASES, Host,
 from teenycli.checks.ignores import idle_ignores
 from teenycli.commands.cases import (
     Judged,
+    Modules,
     judge,
     judge_backward,
     judge_chain,
-    module_of,
     open_chain,
     with_memory,
 )
@@ -45,6 +45,7 @@ class Judging:
     checkpoint: Checkpoint | None
     host: Host
     prober: Prober | None = None
+    modules: Modules = field(default_factory=Modules)
 
     def op(self, name: str) -> list[Outcome]:
         """The rows of an op and of its backward."""
@@ -56,7 +57,7 @@ class Judging:
         if self.prober is not None:
             from teenycli.commands.probing import with_probes
 
-            rows = with_probes(self.prober, spec, self.overrides, rows)
+            rows = with_probes(self.prober, spec, self.overrides, rows, self.modules)
         if not (self.overrides.dims or self.overrides.scalars):
             rows = self._with_idle(spec, rows)
         return [(row, code) for row in rows]
@@ -64,7 +65,7 @@ class Judging:
     def pipeline(self, name: str) -> Outcome:
         """A row for a pipeline: what does not fit between its ops, and in each at the dims that it has there."""
         try:
-            chain = open_chain(self.manifest, [name])
+            chain = open_chain(self.manifest, [name], self.modules.of)
             assert chain is not None
             overrides = overrides_for([step.spec for step in chain.pipeline.steps], self.overrides)
             judged = [with_memory(one) for one in judge_chain(chain, overrides, host=self.host)]
@@ -80,8 +81,8 @@ class Judging:
             return
         try:
             spec = self.manifest.op(name)
-            cases, module = cases_of(spec, self.overrides), module_of(spec)
-            backward = None if spec.backward is None else module_of(spec.backward)
+            cases, module = cases_of(spec, self.overrides), self.modules.of(spec)
+            backward = None if spec.backward is None else self.modules.of(spec.backward)
         except TeenyError as error:
             yield CheckRow(name, {}, error=error.finding), error.exit
             return

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from teenycli.checks import LAYOUT_IDS
-from teenycli.commands.cases import module_of
+from teenycli.commands.cases import Modules
 from teenycli.devices.probe import Probed, Prober
 from teenycli.errors import Finding
 from teenycli.launch.cases import Overrides
@@ -17,7 +17,9 @@ from teenycli.manifest.spec import OpSpec
 from teenycli.report.rows import CheckRow
 
 
-def with_probes(prober: Prober, spec: OpSpec, overrides: Overrides, rows: Sequence[CheckRow]) -> list[CheckRow]:
+def with_probes(
+    prober: Prober, spec: OpSpec, overrides: Overrides, rows: Sequence[CheckRow], modules: Modules
+) -> list[CheckRow]:
     """The rows of an op and its backward, with what probing found: in the row of the same case, else in one of its own.
 
     An op whose launches cannot be laid out is not run, and a backward neither.
@@ -27,9 +29,8 @@ def with_probes(prober: Prober, spec: OpSpec, overrides: Overrides, rows: Sequen
     backward = spec.backward
     if backward is not None and not _can_run(row for row in rows if row.op == backward.name):
         backward = None
-    modules = module_of(spec), None if backward is None else module_of(backward)
     found = list(rows)
-    for probed in prober.probe(spec, *modules, overrides):
+    for probed in prober.probe(spec, modules.of(spec), None if backward is None else modules.of(backward), overrides):
         _enter(found, spec, probed)
     return found
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from teenycli.arch import parse_target
 from teenycli.checks.pairs import Candidate, Side, is_backward, pairs, sides
-from teenycli.checks.subject import Compiled
+from teenycli.checks.subject import compiled
 from teenycli.checks.visits import Target, visited
 from teenycli.commands.cases import module_of, open_manifest, selected
 from teenycli.errors import Finding, Place, Severity, TeenyError
@@ -112,7 +112,6 @@ def _of_manifest(manifest: Manifest, ops: Sequence[str]) -> Iterator[Candidate]:
 
 
 def _target(module: Module, entry: Function, hidden: int | None) -> Target:
-    compiled = Compiled(module, entry, parse_target(module.target).sm)
     if hidden is None:
         hidden = hidden_count(module, entry, metadata_of(module, entry))
-    return Target(compiled, min(hidden, len(entry.params)))
+    return Target(compiled(module, entry, parse_target(module.target).sm), min(hidden, len(entry.params)))

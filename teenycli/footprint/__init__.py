@@ -33,16 +33,16 @@ from teenycli.ptx.search import reached, shared_static
 _LANES = 1 << 15
 
 
-def footprint_of(plan: Plan, module: Module, entry: Function, slots: tuple[Slot, ...], work: int) -> Trace:
-    """What the plan's launches touch, as far as ``work`` operations reach; ``complete`` says whether that is all."""
+def footprint_of(plan: Plan, survey: Survey, work: int) -> Trace:
+    """What the plan's launches touch, as far as ``work`` operations reach; ``complete`` says whether that is all.
+    ``survey`` is that of the plan's entry."""
     trace = Trace(plan)
-    surveyor = _Surveyor(module, entry, slots)
     budget = Budget(work)
     with np.errstate(all="ignore"):
         for launch in _ends_first(plan.launches):
             trace.begin(launch)
             try:
-                surveyor.walk(trace, launch, budget)
+                survey.walk(trace, launch, budget)
             except SpentError:
                 trace.complete = False
                 break
@@ -56,14 +56,15 @@ def _ends_first(launches: tuple[Launch, ...]) -> list[Launch]:
     return [*launches[:1], *launches[:0:-1]]
 
 
-class _Surveyor:
-    """The slices of an entry and of what it calls, made once for all launches."""
+class Survey:
+    """The slices of an entry and of what it calls, made once for all plans; ``slots`` are the entry's parameters,
+    ``flow`` the ways of values through it. Raises what parsing the bodies raises."""
 
-    def __init__(self, module: Module, entry: Function, slots: tuple[Slot, ...]) -> None:
-        self.module, self.entry, self.slots = module, entry, slots
+    def __init__(self, module: Module, entry: Function, slots: tuple[Slot, ...], flow: Flow) -> None:
+        self.module, self.entry, self.slots, self.flow = module, entry, slots, flow
+        self.static_shared = shared_static(module, entry)
         self.codes = {function.name: code_of(module, function) for function in reached(module, entry)}
         self.slices: dict[str, Slice] = {}
-        self._flow: Flow | None = None
 
     def slice_of(self, function: Function) -> Slice | None:
         name = self.module.aliases.get(function.name, function.name)
@@ -79,8 +80,7 @@ class _Surveyor:
             return
         entry = self.slice_of(self.entry)
         assert entry is not None
-        static = shared_static(self.module, self.entry)
-        arena = arena_of(trace.plan, self.module, list(self.codes.values()), static, launch.shared)
+        arena = arena_of(trace.plan, self.module, list(self.codes.values()), self.static_shared, launch.shared)
         params = self._params(launch, arena)
         offsets = {id(slot.param): slot.offset for slot in self.slots}
 
@@ -108,9 +108,7 @@ class _Surveyor:
 
     def _origins(self, op: Op) -> int:
         """The parameters (bits) that the addresses of an instruction are made of."""
-        if self._flow is None:
-            self._flow = Flow(self.codes[self.entry.name])
-        graph, nodes = self._flow.graph, self._flow.frames[0].nodes
+        graph, nodes = self.flow.graph, self.flow.frames[0].nodes
         bits = 0
         for mem in (operand for operand in op.operands if isinstance(operand, Mem)):
             if isinstance(mem.base, Reg):
@@ -136,4 +134,4 @@ def _chunks(launch: Launch) -> Iterator[Array]:
         yield np.arange(start, min(start + at_once, launch.ctas))
 
 
-__all__ = ["Miss", "Touched", "Trace", "footprint_of"]
+__all__ = ["Miss", "Survey", "Touched", "Trace", "footprint_of"]

@@ -1,12 +1,14 @@
 """What integer instructions make of known operands (PTX ISA 9.7.1, 9.7.2, 9.7.6, 9.7.8 and 9.7.9), over all lanes.
 
-``evaluate`` is all that the walk needs. An instruction that is not here has a result that is not known. May import
+``meaning_of`` is all that the walk needs. An instruction that is not here has a result that is not known. May import
 ``footprint.lanes`` and ``ptx.model``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -14,23 +16,26 @@ from teenycli.footprint.lanes import SIGNED, UNSIGNED, Array, resize
 
 #: From the operands' bits, each as wide as the form types it; and from the modifiers, where these matter.
 Plain = Callable[[Sequence[Array]], Array]
-Typed = Callable[[Sequence[Array], Mapping[str, str]], Array]
 
 
-def evaluate(opcode: str, mods: Mapping[str, str], operands: Sequence[Array]) -> Array | None:
-    """The bits of the (first) result; None where the instruction has no meaning here."""
+class Typed(Protocol):
+    def __call__(self, x: Sequence[Array], mods: Mapping[str, str]) -> Array: ...
+
+
+def meaning_of(opcode: str, mods: Mapping[str, str]) -> Plain | None:
+    """How the bits of the (first) result come about; None where the instruction has no meaning here."""
     if any(mod in mods for mod in ("cc", "sat", "relu", "rnd", "ftz", "satfinite", "scaled")):
         return None
     if opcode == "mov":
-        return operands[0]
+        return lambda x: x[0]
     if opcode == "prmt" and "mode" in mods:
         return None
     kind = mods.get("type") or mods.get("dtype") or ""
     if kind != "pred" and (not kind or kind[0] not in "bus" or not kind[1:].isdigit()):
         return None
     if opcode in _PLAIN:
-        return _PLAIN[opcode](operands)
-    return _TYPED[opcode](operands, mods) if opcode in _TYPED else None
+        return _PLAIN[opcode]
+    return partial(_TYPED[opcode], mods=mods) if opcode in _TYPED else None
 
 
 def width_of(kind: str) -> int:
@@ -100,17 +105,25 @@ def _remainder(x: Sequence[Array], mods: Mapping[str, str]) -> Array:
 def _shift_left(x: Sequence[Array]) -> Array:
     a, by = x
     width = a.dtype.itemsize * 8
-    moved: Array = np.where(by < width, a << np.minimum(by, width - 1).astype(a.dtype), a.dtype.type(0))
+    moved: Array
+    if len(by) == 1 and by[0] < width:
+        moved = a << by.astype(a.dtype)
+        return moved
+    moved = np.where(by < width, a << np.minimum(by, width - 1).astype(a.dtype), a.dtype.type(0))
     return moved
 
 
 def _shift_right(x: Sequence[Array], mods: Mapping[str, str]) -> Array:
     a, by = x
     width = a.dtype.itemsize * 8
+    moved: Array
+    if len(by) == 1 and by[0] < width and mods["type"][0] != "s":
+        moved = a >> by.astype(a.dtype)
+        return moved
     inside = np.minimum(by, width - 1).astype(a.dtype)
     if mods["type"][0] == "s":
         return _bits(_signed(a) >> _signed(inside))
-    moved: Array = np.where(by < width, a >> inside, a.dtype.type(0))
+    moved = np.where(by < width, a >> inside, a.dtype.type(0))
     return moved
 
 

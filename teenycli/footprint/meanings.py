@@ -1,5 +1,5 @@
 """What instructions that touch no memory leave in registers: the integers' meanings, and what is known although not all
-of it is. May import ``footprint``'s ``arena``, ``integers``, ``lanes``, and ``ptx.code``."""
+of it is. May import ``footprint``'s ``arena``, ``lanes``, ``steps``, and ``ptx.code``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from teenycli.footprint import integers
 from teenycli.footprint.arena import FIRST_BUFFER, FIRST_VARIABLE, HALF, SHARED, SHIFT, WINDOWS
-from teenycli.footprint.lanes import Value, all_of, resize, unknown
+from teenycli.footprint.lanes import EVERYWHERE, NOWHERE, Array, Value, all_of, resize, unknown
+from teenycli.footprint.steps import Step
 from teenycli.ptx.code import Op
 
 
-def result(op: Op, values: Sequence[Value]) -> Value:
-    """The (first) result of ``op``."""
+def result(step: Step, values: Sequence[Value]) -> Value:
+    """The (first) result of an instruction."""
+    op = step.op
     if op.opcode == "selp":
         return _select(values)
     if op.opcode in ("cvta", "isspacep"):
@@ -23,18 +24,25 @@ def result(op: Op, values: Sequence[Value]) -> Value:
     if op.opcode in ("and", "or") and op.mods["type"] == "pred":
         return logic(op.opcode, values[0], values[1])
     sure = all_of(*values)
-    bits = integers.evaluate(op.opcode, op.mods, [value.bits for value in values]) if sure.any() else None
+    bits = _evaluated(step, values, sure)
     return unknown(64) if bits is None else Value(bits, sure)
 
 
-def predicates(op: Op, values: Sequence[Value]) -> tuple[Value, Value]:
+def _evaluated(step: Step, values: Sequence[Value], sure: Array) -> Array | None:
+    """What integers make of ``values``, if these are known anywhere, which is where ``sure`` is true."""
+    if step.meaning is None or sure is NOWHERE or not (sure is EVERYWHERE or sure.any()):
+        return None
+    return step.meaning([value.bits for value in values])
+
+
+def predicates(step: Step, values: Sequence[Value]) -> tuple[Value, Value]:
     """Both results of ``setp``: the comparison and its opposite, each combined with the third operand."""
     sure = all_of(*values[:2])
-    bits = integers.evaluate("setp", op.mods, [value.bits for value in values[:2]]) if sure.any() else None
+    bits = _evaluated(step, values[:2], sure)
     first = unknown(1) if bits is None else Value(bits, sure)
     second = Value(~first.bits, first.known)
-    if "bool" in op.mods:
-        first, second = (logic(op.mods["bool"], value, values[2]) for value in (first, second))
+    if "bool" in step.op.mods:
+        first, second = (logic(step.op.mods["bool"], value, values[2]) for value in (first, second))
     return first, second
 
 

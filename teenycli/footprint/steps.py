@@ -1,13 +1,18 @@
 """Instructions made ready for a walk: which operands are read, as what, and what is written.
 
-May import ``footprint.slices`` and the rest of ``ptx``.
+May import ``footprint``'s ``effects``, ``integers``, ``lanes`` and ``trace``, and the rest of ``ptx``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from teenycli.ptx.code import Op, Operand, Pair
+from teenycli.footprint.effects import access_of
+from teenycli.footprint.integers import meaning_of
+from teenycli.footprint.lanes import Array
+from teenycli.footprint.trace import Access
+from teenycli.ptx.code import Mem, Op, Operand, Pair
 from teenycli.ptx.isa import Role
 from teenycli.ptx.model import type_width
 
@@ -23,13 +28,17 @@ class Source:
 @dataclass(frozen=True, slots=True)
 class Step:
     """``target`` is the first result, ``second`` the other of a pair, ``signed`` whether a wider register is filled
-    up with the sign."""
+    up with the sign. ``meaning``: how the bits of the first result come about, as integers have it. ``in_memory``: it
+    has an operand in memory, with the ``access`` that ``access_of`` gives."""
 
     op: Op
     target: Operand | None
     second: Operand | None
     sources: tuple[Source, ...]
     signed: bool
+    meaning: Callable[[Sequence[Array]], Array] | None
+    in_memory: bool
+    access: tuple[Access, Mem] | None
 
 
 def step_of(op: Op) -> Step:
@@ -46,4 +55,7 @@ def step_of(op: Op) -> Step:
             kind = op.form.type_of(spec, op.mods)
             sources.append(Source(operand, type_width(kind or "b32") or 32))
     kind = op.mods.get("dtype") or op.mods.get("type") or ""
-    return Step(op, target, second, tuple(sources), kind[:1] == "s")
+    in_memory = any(isinstance(operand, Mem) for operand in op.operands)
+    meaning = None if in_memory else meaning_of(op.opcode, op.mods)
+    access = access_of(op) if in_memory else None
+    return Step(op, target, second, tuple(sources), kind[:1] == "s", meaning, in_memory, access)

@@ -5,7 +5,7 @@ May import ``footprint``'s ``arena``, ``lanes`` and ``trace``, ``launch.plan`` a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,11 +40,8 @@ class Threads:
         self, launch: Launch, ctas: Array, arena: Arena, params: bytes, offsets: Mapping[int, int]
     ) -> None:  # fmt: skip
         self.launch, self.arena, self.params, self.offsets = launch, arena, params, offsets
-        cta = np.repeat(ctas, launch.threads)
-        self.where = Where(
-            launch.index, launch.grid, launch.block, cta, np.tile(np.arange(launch.threads), len(ctas))
-        )  # fmt: skip
-        self.count = len(cta)
+        self.where = Where(launch.index, launch.grid, launch.block, ctas, launch.threads)
+        self.count = len(ctas) * launch.threads
         self._specials: dict[tuple[str, str | None], Value] = {}
 
     def read(self, frame: Frame, operand: Operand | None, width: int) -> Value:
@@ -90,21 +87,27 @@ class Threads:
         return self._specials[key]
 
     def _make(self, name: str, part: str | None) -> Value:
-        launch, where = self.launch, self.where
+        launch = self.launch
         axis = "xyz".find(part or "x")
         if name in ("%tid", "%ctaid") and axis >= 0:
-            numbers, extents = (where.thread, launch.block) if name == "%tid" else (where.cta, launch.grid)
+            extents = launch.block if name == "%tid" else launch.grid
             below = int(np.prod(extents[:axis], dtype=np.int64))
-            return known((numbers // below % extents[axis]).astype(np.uint32))
+            if name == "%tid":
+                return self._of_thread(lambda thread: thread // below % extents[axis])
+            return known(np.repeat((self.where.ctas // below % extents[axis]).astype(np.uint32), launch.threads))
         if name in ("%ntid", "%nctaid") and axis >= 0:
             return constant((launch.block if name == "%ntid" else launch.grid)[axis], 32)
         if name == "%laneid":
-            return known((where.thread % 32).astype(np.uint32))
+            return self._of_thread(lambda thread: thread % 32)
         if name == "%warpid":
-            return known((where.thread // 32).astype(np.uint32))
+            return self._of_thread(lambda thread: thread // 32)
         if name == "%nwarpid":
             return constant(-(-launch.threads // 32), 32)
         return self._of_cluster(name, part)
+
+    def _of_thread(self, number: Callable[[Array], Array]) -> Value:
+        """What is the same for a thread in each CTA, from its number there."""
+        return known(np.tile(number(np.arange(self.launch.threads)).astype(np.uint32), len(self.where.ctas)))
 
     def _of_cluster(self, name: str, part: str | None) -> Value:
         """Without clusters each CTA is its own."""
@@ -122,6 +125,8 @@ def _register(frame: Frame, operand: Reg, width: int) -> Value:
     if value is None or operand.part is not None or operand.register.vector > 1:
         return unknown(width)
     bits = resize(value.bits, width)
+    if bits is value.bits and not operand.negated:
+        return value
     if operand.negated:
         bits = ~bits if width == 1 else np.zeros(1, bits.dtype) - bits
     return Value(bits, value.known)

@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -20,12 +22,18 @@ from teenycli.ptx.model import Triple
 _MOST, _MOST_WRITTEN = 1 << 24, 1 << 25
 #: Elements of all buffers together, and CTAs of a launch, up to which they are remembered.
 _MOST_IN_ALL, _MOST_CTAS = 1 << 27, 1 << 26
+#: All bits of the number of a place.
+_PLACES = (1 << 64 - SHIFT) - 1
+
+#: Lanes by their indices, or all of them.
+Lanes = Array | slice
 
 
 @dataclass(slots=True)
 class Touched:
-    """One buffer. ``read`` and ``written`` have a bool an element of its memory, rows' padding included; None where it
-    is too large. ``read_anywhere`` and ``written_anywhere``: an access was seen whose place is not known.
+    """One buffer. ``read``, of an input, and ``written``, of an output, have a bool an element of its memory, rows'
+    padding included; None where it is too large. ``read_anywhere`` and ``written_anywhere``: an access was seen whose
+    place is not known.
 
     ``reads``, ``writes`` and ``updates``: it was loaded from, stored to, changed by an atomic instruction.
     ``owner`` has for each element that is surely written the launch and CTA that wrote it, 0 for none; ``contested``
@@ -74,19 +82,25 @@ class Miss:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Where:
-    """Of each lane of a walk the number of its CTA in the grid, and how to name CTA and thread."""
+    """Who the lanes of a walk are: all ``threads`` of one of ``ctas`` (numbers in the grid) after the other."""
 
     launch: int
     grid: Triple
     block: Triple
-    cta: Array
-    thread: Array
+    ctas: Array
+    threads: int
+
+    @cached_property
+    def cta(self) -> Array:
+        """The number of each lane's CTA."""
+        return np.repeat(self.ctas, self.threads)
 
     def names(self, lane: int) -> tuple[Triple, Triple]:
         """Block and thread indices of a lane."""
-        return _unravel(int(self.cta[lane]), self.grid), _unravel(int(self.thread[lane]), self.block)
+        cta, thread = divmod(lane, self.threads)
+        return _unravel(int(self.ctas[cta]), self.grid), _unravel(thread, self.block)
 
 
 def _unravel(number: int, extents: Triple) -> Triple:
@@ -136,29 +150,38 @@ class Trace:
         if launch.ctas <= _MOST_CTAS:
             self.busy[launch.index] = np.zeros(launch.ctas, np.bool_)
 
-    def stir(self, where: Where, lanes: Array) -> None:
-        """These lanes do something."""
-        if where.launch in self.busy:
-            self.busy[where.launch][where.cta[lanes]] = True
+    def stir(self, where: Where, some: Array) -> None:
+        """The lanes in the mask ``some`` do something."""
+        busy = self.busy.get(where.launch)
+        if busy is not None and not busy[where.ctas].all():
+            busy[where.ctas] |= some.reshape(-1, where.threads).any(axis=1)
 
-    def touch(self, arena: Arena, access: Access, where: Where, lanes: Array, addresses: Array, sure: bool) -> None:
-        """Note an access of ``lanes`` (indices) at generic ``addresses``, one each or one for all.
+    def touch(self, arena: Arena, access: Access, where: Where, some: Array, addresses: Array, sure: bool) -> None:
+        """Note an access of the lanes in the mask ``some`` at generic ``addresses``, one for each lane or one for all.
 
         When it is not ``sure`` that it happens, it may cover elements, and misses nothing.
         """
-        self.stir(where, lanes)
-        places = (addresses + np.uint64(HALF)) >> np.uint64(SHIFT)
-        first = int(places[0])
-        if bool((places == places[0]).all()):
-            self._at(arena, first, access, where, lanes, addresses, sure)
+        self.stir(where, some)
+        lanes: Lanes = slice(None) if some.all() else np.flatnonzero(some)
+        if len(addresses) > 1:
+            addresses = addresses[lanes]
+        ends = _ends(addresses)
+        first, last = (end + HALF >> SHIFT for end in ends)
+        if first == last:
+            self._at(arena, first & _PLACES, access, where, lanes, addresses, ends, sure)
             return
+        places = (addresses + np.uint64(HALF)) >> np.uint64(SHIFT)
+        lanes = np.flatnonzero(some)
         for place in np.unique(places):
             chosen = places == place
-            self._at(arena, int(place), access, where, lanes[chosen], addresses[chosen], sure)
+            found = addresses[chosen]
+            self._at(arena, int(place), access, where, lanes[chosen], found, _ends(found), sure)
 
     def _at(
-        self, arena: Arena, place: int, access: Access, where: Where, lanes: Array, addresses: Array, sure: bool
-    ) -> None:
+        self, arena: Arena, place: int, access: Access, where: Where, lanes: Lanes, addresses: Array,
+        ends: tuple[int, int], sure: bool,
+    ) -> None:  # fmt: skip
+        """Note an access of ``lanes`` in one place; ``ends`` are the least and the greatest address."""
         offsets = (addresses - np.uint64(place << SHIFT)).view(np.int64)
         if place == SHARED:  # of addresses with 32 bits the upper half lies before it
             offsets = np.where(offsets >> 31 == 1, offsets - (1 << 32), offsets)
@@ -171,41 +194,46 @@ class Trace:
                 self._miss("bounds", access, where, lanes, offsets, np.ones(len(offsets), np.bool_), None, sure)
             return
         size = arena.shared if name is None else self.buffers[name].buffer.nbytes
-        outside = (offsets < 0) | (offsets + access.size > size)
-        if outside.any():
+        least, most = _ends(offsets) if place == SHARED else (end - (place << SHIFT) for end in ends)
+        goes_out = least < 0 or most + access.size > size
+        outside = (offsets < 0) | (offsets + access.size > size) if goes_out else None
+        if outside is not None:
             self._miss("shared" if name is None else "bounds", access, where, lanes, offsets, outside, name, sure)
-        crooked = (offsets % access.align != 0) & ~outside if access.align > 1 else None
-        if crooked is not None and crooked.any():
-            self._miss("misaligned", access, where, lanes, offsets, crooked, name, sure)
+        if access.align > 1 and np.bitwise_or.reduce(offsets) & access.align - 1:  # a power of two
+            crooked = offsets & access.align - 1 != 0
+            if outside is not None:
+                crooked &= ~outside
+            if crooked.any():
+                self._miss("misaligned", access, where, lanes, offsets, crooked, name, sure)
         if name is not None:
-            inside = ~outside
+            ctas = where.cta[lanes]
             if len(offsets) == 1:  # one place for all: the first lane and the last stand for blocks that differ
-                lanes, offsets, inside = lanes[[0, -1]], offsets.repeat(2), inside.repeat(2)
-            self._cover(self.buffers[name], access, where, offsets[inside], where.cta[lanes][inside], sure)
+                ctas, offsets = ctas[[0, -1]], offsets.repeat(2)
+                outside = None if outside is None else outside.repeat(2)
+            if outside is not None:
+                offsets, ctas = offsets[~outside], ctas[~outside]
+            if len(offsets):
+                self._cover(self.buffers[name], access, where, offsets, ctas, sure)
 
     def _cover(
         self, touched: Touched, access: Access, where: Where, offsets: Array, ctas: Array, sure: bool
     ) -> None:  # fmt: skip
+        """Note an access of the CTAs to elements at ``offsets``, all inside of the buffer."""
         touched.reads |= access.reads
         touched.writes |= access.writes and not access.atomic
         touched.updates |= access.atomic
+        if not ((access.reads and touched.read is not None) or (access.writes and touched.written is not None)):
+            return
         item = touched.buffer.dtype.size
-        elements = offsets // item
-        for k in range(max(access.size // item, 1)):
+        width = max(access.size // item, 1)
+        for elements, of in _elements(offsets, access.size, item, width, ctas):
             if access.reads and touched.read is not None:
-                touched.read[elements + k] = True
+                touched.read[elements] = True
             if access.writes and touched.written is not None:
-                touched.written[elements + k] = True
+                touched.written[elements] = True
             owned = sure and access.writes and not access.atomic
             if owned and touched.owner is not None and touched.contested is not None:
-                self._own(touched.owner, touched.contested, elements + k, ctas + (where.launch << 40) + 1)
-
-    @staticmethod
-    def _own(owner: Array, contested: Array, elements: Array, ctas: Array) -> None:
-        before = owner[elements]
-        contested[elements[(before > 0) & (before != ctas)]] = True
-        owner[elements] = ctas
-        contested[elements[owner[elements] != ctas]] = True
+                _own(touched.owner, touched.contested, elements, of + (where.launch << 40) + 1)
 
     def blur(self, names: list[str], reads: bool, writes: bool) -> None:
         """An access somewhere in these buffers."""
@@ -214,16 +242,49 @@ class Trace:
             self.buffers[name].written_anywhere |= writes
 
     def _miss(
-        self, problem: str, access: Access, where: Where, lanes: Array, offsets: Array, wrong: Array,
+        self, problem: str, access: Access, where: Where, lanes: Lanes, offsets: Array, wrong: Array,
         name: str | None, sure: bool,
     ) -> None:  # fmt: skip
         key = problem, name, id(access.op)
         if not sure or key in self.misses:
             return
-        at = int(np.flatnonzero(wrong)[0])
-        block, thread = where.names(int(lanes[at]))
-        threads = len(lanes) if len(offsets) == 1 else int(wrong.sum())
+        at, numbers = int(np.flatnonzero(wrong)[0]), np.arange(len(where.cta))[lanes]
+        block, thread = where.names(int(numbers[at]))
+        threads = len(numbers) if len(offsets) == 1 else int(wrong.sum())
         self.misses[key] = Miss(
             problem, access.op, where.launch, block, thread, name, int(offsets[at]), access.size, access.writes,
             threads, int(offsets.max()) + access.size,
         )  # fmt: skip
+
+
+def _ends(numbers: Array) -> tuple[int, int]:
+    """The least and the greatest."""
+    if len(numbers) == 1:
+        return (int(numbers[0]),) * 2
+    return int(np.minimum.reduce(numbers)), int(np.maximum.reduce(numbers))
+
+
+def _elements(offsets: Array, size: int, item: int, width: int, ctas: Array) -> Iterator[tuple[Lanes, Array]]:
+    """The elements of ``item`` bytes, ``width`` a lane, in accesses of ``size`` bytes at ``offsets``, with the CTA that
+    each is of: as a slice, where each access begins at the end of the one before."""
+    count = len(offsets)
+    ordered = count > 1 and size == width * item and int(offsets[-1]) - int(offsets[0]) == (count - 1) * size
+    if ordered and (offsets[1:] - offsets[:-1] == size).all():
+        first = int(offsets[0]) // item
+        yield slice(first, first + width * count), np.repeat(ctas, width) if width > 1 else ctas
+        return
+    elements = offsets >> item.bit_length() - 1  # a power of two
+    for k in range(width):
+        yield elements + k, ctas
+
+
+def _own(owner: Array, contested: Array, elements: Lanes, ctas: Array) -> None:
+    """``elements`` are written by these CTAs: note those that another one wrote, or writes too."""
+    before = owner[elements]
+    strange = (before > 0) & (before != ctas)
+    owner[elements] = ctas
+    if isinstance(elements, slice):
+        contested[elements] |= strange
+    else:
+        contested[elements[strange]] = True
+        contested[elements[owner[elements] != ctas]] = True

@@ -17,7 +17,7 @@ import numpy as np
 
 from teenycli.footprint.arena import HALF, LOCAL, PARAM, SHIFT, WINDOWS
 from teenycli.footprint.cells import Cells
-from teenycli.footprint.effects import access_of, effect_of, space_of
+from teenycli.footprint.effects import effect_of, space_of
 from teenycli.footprint.lanes import Array, Value, constant, resize, unknown
 from teenycli.footprint.meanings import packed, predicates, result, unpacked
 from teenycli.footprint.slices import Slice, results
@@ -68,6 +68,8 @@ class Walk:
         self.gone = self.nobody.copy()
         #: Lanes that may have ended within a call: nothing that they touch from then on is sure.
         self.doubtful = self.nobody
+        #: The mask that was last asked whether it has all that are left, and the answer.
+        self._asked: tuple[Array, bool] = self.nobody, False
         self.locals = Cells()
 
     def run(self, entry: Slice) -> None:
@@ -101,10 +103,10 @@ class Walk:
             yield block.targets[0], lanes
             return
         taken, perhaps = self._guarded(frame, block.branch, lanes)
-        if perhaps.any():
+        if self._any(perhaps):
             yield self._pass_over(frame, at, perhaps), perhaps
-        rest = lanes & ~taken & ~perhaps
-        if rest.any():
+        rest = self.nobody if taken is lanes else lanes & ~taken & ~perhaps
+        if self._any(rest):
             yield block.targets[-1], rest
         if not taken.any() or block.branch.opcode == "ret":
             return
@@ -113,7 +115,8 @@ class Walk:
         elif block.branch.opcode == "brx":
             yield from self._switch(frame, at, block.branch, taken)
         else:
-            self.gone |= taken
+            self.gone = self.gone | taken
+            self._asked = self.nobody, False
 
     def _switch(self, frame: Frame, at: int, branch: Op, lanes: Array) -> Iterator[tuple[int, Array]]:
         index, table = self.threads.read(frame, branch.operands[0], 32), branch.operands[1]
@@ -131,7 +134,19 @@ class Walk:
         if op.guard is None:
             return lanes, self.nobody
         guard = self.threads.read(frame, op.guard, 1)
+        if guard.certain:
+            return lanes & guard.bits, self.nobody
         return lanes & guard.known & guard.bits, lanes & ~guard.known
+
+    def _any(self, lanes: Array) -> bool:
+        """Whether there are any ``lanes``, at no cost where it is ``nobody``."""
+        return lanes is not self.nobody and bool(lanes.any())
+
+    def _are_all(self, lanes: Array) -> bool:
+        """Whether no lane is left besides ``lanes``."""
+        if self._asked[0] is not lanes:
+            self._asked = lanes, bool((lanes | self.gone).all())
+        return self._asked[1]
 
     def _pass_over(self, frame: Frame, at: int, lanes: Array) -> int:
         """``lanes`` go some way from block ``at`` on: what is written there is not known any more, nor what is touched.
@@ -168,19 +183,20 @@ class Walk:
         reads, writes = effect_of(op)
         if reads or writes:
             self.trace.blur(self.guide.reaches(frame.slice.code, op), reads, writes)
-            self.trace.stir(self.threads.where, np.flatnonzero(lanes))
+            self.trace.stir(self.threads.where, lanes)
 
     # --- steps ---
 
     def _step(self, frame: Frame, step: Step, lanes: Array) -> None:
-        op = step.op
-        lanes, perhaps = self._guarded(frame, op, lanes)
-        if not (lanes.any() or perhaps.any()):
-            return
+        op, perhaps = step.op, self.nobody
+        if op.guard is not None:
+            lanes, perhaps = self._guarded(frame, op, lanes)
+            if not (lanes.any() or self._any(perhaps)):
+                return
         if op.call is not None:
             self._call(frame, op, lanes, perhaps)
-        elif any(isinstance(operand, Mem) for operand in op.operands):
-            self._memory(frame, op, lanes, perhaps)
+        elif step.in_memory:
+            self._memory(frame, step, lanes, perhaps)
         else:
             for target, value in self._results(frame, step):
                 self._write(frame, target, value, lanes, perhaps, step.signed)
@@ -200,10 +216,11 @@ class Walk:
             return
         values = [read(frame, source.operand, source.width) for source in step.sources]
         if op.opcode == "setp":
-            yield from zip((step.target, step.second), predicates(op, values), strict=True)
+            yield from zip((step.target, step.second), predicates(step, values), strict=True)
             return
-        yield step.target, result(op, values)
-        yield step.second, unknown(1)
+        yield step.target, result(step, values)
+        if step.second is not None:
+            yield step.second, unknown(1)
 
     def _write(
         self, frame: Frame, target: Operand | None, value: Value, lanes: Array, perhaps: Array, signed: bool = False
@@ -214,44 +231,50 @@ class Walk:
         width = type_width(register.type) or 64
         if register.vector > 1 or width > 64:
             return  # never read either
-        if target.part is not None:
-            value = unknown(width)  # some bytes of it, in a video instruction
-        value = Value(resize(value.bits, width, signed), value.known)
+        lost = target.part is not None or value.lost  # of a part, some bytes of it, in a video instruction
+        value = unknown(width) if lost else Value(resize(value.bits, width, signed), value.known)
         old = frame.registers.get(register)
-        if old is not None and not (lanes | self.gone).all():
+        if old is not None and not self._are_all(lanes):
             value = value.where(lanes, old)
-        frame.registers[register] = value.only(~perhaps) if perhaps.any() else value
+        frame.registers[register] = value.only(~perhaps) if self._any(perhaps) else value
 
     # --- memory ---
 
-    def _memory(self, frame: Frame, op: Op, lanes: Array, perhaps: Array) -> None:
+    def _memory(self, frame: Frame, step: Step, lanes: Array, perhaps: Array) -> None:
+        op = step.op
         if op.opcode in ("ld", "ldu"):
             self._load(frame, op, lanes, perhaps)
         elif op.opcode == "st" and self._keep(frame, op, lanes, perhaps):
             return
         else:
             self._forget(frame, op, lanes | perhaps)
-        found = access_of(op)
-        if found is None:
+        if step.access is None:
             self._blur(frame, op, lanes | perhaps)
             return
         if op.opcode == "cp":
             lanes, perhaps = self._copying(frame, op, lanes, perhaps)
-        self._touch(frame, *found, lanes, perhaps)
+        self._touch(frame, *step.access, lanes, perhaps)
 
     def _touch(self, frame: Frame, access: Access, mem: Mem, lanes: Array, perhaps: Array) -> None:
         address = self.threads.address(frame, mem)
         if space_of(access.op) == "shared":
             address = Value((address.bits & np.uint64(2**32 - 1)) + np.uint64(WINDOWS["shared"]), address.known)
-        lost = (lanes | perhaps) & ~address.known
-        if lost.any():
+        lost = self.nobody if address.certain else (lanes | perhaps) & ~address.known
+        if self._any(lost):
             self._blur(frame, access.op, lost)
-        for some, sure in ((lanes & ~self.doubtful, True), (perhaps | lanes & self.doubtful, False)):
-            chosen = np.flatnonzero(some & address.known)
-            if len(chosen):
-                self.budget.take(len(chosen) * 4)
-                found = address.bits if len(address.bits) == 1 else address.bits[chosen]
-                self.trace.touch(self.threads.arena, access, self.threads.where, chosen, found, sure)
+        for some, sure in self._certainty(lanes, perhaps):
+            chosen = some if address.certain else some & address.known
+            count = int(np.count_nonzero(chosen))
+            if count:
+                self.budget.take(count * 4)
+                self.trace.touch(self.threads.arena, access, self.threads.where, chosen, address.bits, sure)
+
+    def _certainty(self, lanes: Array, perhaps: Array) -> Iterator[tuple[Array, bool]]:
+        """The lanes that surely do something, and those that perhaps do."""
+        doubtful = self.doubtful is not self.nobody
+        yield (lanes & ~self.doubtful if doubtful else lanes), True
+        if doubtful or perhaps is not self.nobody:
+            yield (perhaps | lanes & self.doubtful if doubtful else perhaps), False
 
     def _copying(self, frame: Frame, op: Op, lanes: Array, perhaps: Array) -> tuple[Array, Array]:
         """Of the lanes of a ``cp.async`` those that copy all of it, and those that may copy some: its last operand is
@@ -294,7 +317,9 @@ class Walk:
         """The window that all ``lanes`` use, and their one offset in it; None where they differ or it is not known."""
         address = self.threads.address(frame, mem)
         chosen = address.bits[lanes] if len(address.bits) > 1 else address.bits
-        if not len(chosen) or not (address.known | ~lanes).all() or (chosen != chosen[0]).any():
+        if not (address.certain or (address.known | ~lanes).all()):
+            return None, 0
+        if len(address.bits) > 1 and (not len(chosen) or (chosen != chosen[0]).any()):
             return None, 0
         first = int(chosen[0])
         space = space_of(op)
@@ -348,7 +373,7 @@ class Walk:
     def _lose(self, frame: Frame, op: Op, lanes: Array) -> None:
         """A call that is not followed may touch everything."""
         self.trace.blur(list(self.trace.buffers), True, True)
-        self.trace.stir(self.threads.where, np.flatnonzero(lanes))
+        self.trace.stir(self.threads.where, lanes)
         self._forget(frame, op, lanes)
         frame.cells, self.locals = Cells(), Cells()
 

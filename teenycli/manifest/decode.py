@@ -123,7 +123,7 @@ class _Decoder:
             value = {shorthand: self.leaf(int, value, path)}
         table = self.table(value, path)
         hidden: frozenset[str] = getattr(type_, "internal", frozenset())
-        fields = {f.name: f for f in structs.fields(type_) if f.name not in hidden}
+        fields = {name: info for name, info in _fields(type_).items() if name not in hidden}
         if "block" in fields and table.get("block") == "ptx":
             table = {key: each for key, each in table.items() if key != "block"}
         for key in table:
@@ -166,6 +166,12 @@ class _Decoder:
 #: Tables whose keys are the user's own names.
 _FREE_TABLES = ("dims", "consts", "scalars", "ignore")
 _WORD = re.compile(r"\w+")
+
+
+@functools.cache
+def _fields(type_: Any) -> dict[str, structs.FieldInfo]:
+    """The fields of a struct by name."""
+    return {info.name: info for info in structs.fields(type_)}
 
 
 def _plain(value: object) -> bool:

@@ -113,6 +113,7 @@ class Flow:
     addresses a node may hold, with offsets (None where only the run knows)."""
 
     def __init__(self, code: Code) -> None:
+        self.code = code
         self.graph = Graph()
         #: What cannot be followed flows into the first, what is written to global memory into the second.
         self.lost, self.data = self.graph.new(), self.graph.new()

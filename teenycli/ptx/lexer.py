@@ -79,8 +79,8 @@ class Cursor:
         assert match is not None
         kind = match.lastgroup
         assert kind is not None
-        self._next = match.end()
-        token = Token(kind, match[kind], match.start(kind))
+        begin, self._next = match.span(kind)
+        token = Token(kind, self.text[begin : self._next], begin)
         if kind in _LEXICAL_ERRORS:
             self.token = token
             self.fail_at(token.start, _LEXICAL_ERRORS[kind].format(token.text))

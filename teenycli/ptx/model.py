@@ -6,10 +6,10 @@ Positions are carried by every node; equality ignores them. Imports nothing of o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from teenycli.ptx.code import Code
@@ -226,6 +226,8 @@ class Module:
     callees: tuple[Function, ...] = field(init=False, compare=False, repr=False)
     #: What ``ptx.code_of`` has made already, by function name.
     codes: dict[str, Code] = field(default_factory=dict, compare=False, repr=False)
+    #: What the rooms above have made of its entries, by whatever tells it apart, for as long as the module lives.
+    kept: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         bodies = [function for function in self.functions if function.body is not None]

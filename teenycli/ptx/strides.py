@@ -44,10 +44,9 @@ class Reached:
     reach: float
 
 
-def reached(code: Code) -> dict[Unit, Reached]:
-    """Of every unit that is part of an address, the accesses that it is part of, all in one."""
-    flow = Flow(code)
-    held = _held(flow)
+def reached(flow: Flow) -> dict[Unit, Reached]:
+    """Of every unit that is part of an address in the entry itself, the accesses that it is part of, all in one."""
+    code, held = flow.code, _held(flow)
     edges = list(_linear(code))
     parts = _poured(dict(held), edges)
     strides = _poured(_factors(code, held), edges)

@@ -211,6 +211,10 @@ def _instruction(cursor: Cursor, opcode: str, start: int, guard: Name | None) ->
     return RawOp(opcode, modifiers, tuple(operands), guard, None, start)
 
 
+#: What follows most operands.
+_AFTER = frozenset({",", ";", "]", "}"})
+
+
 # --- operands ----------------------------------------------------------------------------------------------------
 
 
@@ -220,7 +224,8 @@ def operand(cursor: Cursor, depth: int = 0) -> RawOperand:
     if depth > MAX_DEPTH:
         cursor.fail_at(token.start, f"operands are nested over {MAX_DEPTH} levels deep")
     if token.kind == "ID" and token.text != "WARP_SZ":
-        return _pair(cursor, _name(cursor))
+        name = _name(cursor)
+        return name if cursor.token.text in _AFTER else _pair(cursor, name)
     if token.text == "{":
         return _pair(cursor, _vector(cursor, depth))
     if token.text == "[":
@@ -240,6 +245,8 @@ def operand(cursor: Cursor, depth: int = 0) -> RawOperand:
 
 def _name(cursor: Cursor) -> Name:
     token = cursor.advance()
+    if cursor.token.text in _AFTER:
+        return Name(token.text, token.start)
     part = None
     if cursor.token.kind == "DOT":
         part = cursor.advance().text[1:]

@@ -19,7 +19,7 @@ from teenycli.ptx.graph import FOREIGN, Token
 from teenycli.ptx.model import Variable
 from teenycli.ptx.roles import Access, Load, Roles, roles_of
 
-__all__ = ["Access", "Load", "Part", "Usage", "Use", "usage_of"]
+__all__ = ["Access", "Load", "Part", "Usage", "Use", "usage_of", "usages"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +119,14 @@ class Usage(Use):
 def usage_of(code: Code) -> tuple[Usage, ...]:
     """The usage of each parameter of ``code``'s function, in order. Parses the functions that it calls; one that cannot
     be parsed counts as unknown."""
-    flow = Flow(code)
+    return usages(Flow(code))
+
+
+def usages(flow: Flow) -> tuple[Usage, ...]:
+    """The usage of each parameter of the function that ``flow`` begins with, in order."""
+    function = flow.code.function
     roles, whole = roles_of(flow)
-    held: list[list[tuple[Token, Roles]]] = [[] for _ in code.function.params]
+    held: list[list[tuple[Token, Roles]]] = [[] for _ in function.params]
     for number, token in enumerate(flow.graph.tokens):
         sliced = number in flow.graph.sliced
         if not sliced:
@@ -133,7 +138,7 @@ def usage_of(code: Code) -> tuple[Usage, ...]:
         loads[token.param] |= {Load(max(token.offset, 0), token.size, type) for type in types}
     return tuple(
         _usage(param, index, loads[index], held[index], whole.get(index, Roles()), index in flow.lost_params)
-        for index, param in enumerate(code.function.params)
+        for index, param in enumerate(function.params)
     )
 
 

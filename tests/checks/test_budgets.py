@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from teenycli.ptx import code_of, outline, read_source
+from teenycli.ptx.flow import Flow
 from teenycli.ptx.strides import reached
 from tests.checks.ops import Op, kernel
 from tests.commands.teeny import Teeny, manifest
@@ -88,6 +89,6 @@ def test_many_pointers_in_one_register(tmp_path: Path) -> None:
     params = ",".join(f".param .u64 x{k}" for k in range(count))
     module = outline(read_source(tmp_path / kernel(tmp_path, params, loads)))
     with seconds(10):
-        found = reached(code_of(module, module.entries[0]))
+        found = reached(Flow(code_of(module, module.entries[0])))
     assert found.keys() == {(k, 0) for k in range(count)}
     assert all(how.parts == found.keys() and how.reach == 0 for how in found.values())

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from teenycli.devices.cpu import CpuDevice
 from teenycli.dtypes import DTYPES
 from teenycli.errors import TeenyError
-from teenycli.footprint import Miss, Trace, footprint_of
+from teenycli.footprint import Miss, Survey, Trace, footprint_of
 from teenycli.launch.plan import Address, Argument, Buffer, Field, Launch, Plan, Value
-from teenycli.ptx import outline
+from teenycli.ptx import code_of, outline
+from teenycli.ptx.flow import Flow
 from teenycli.ptx.layout import Slot, layout
 from teenycli.ptx.model import Function, Module, Source, Triple
 from tests.footprint.witness import Log, memory_of, ran, witnessed
@@ -29,6 +30,11 @@ REGISTERS = """.reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<20>; .reg .b64 %d
 PRELUDE = """mov.u32 %i,%tid.x; mov.u32 %cta,%ctaid.x; mov.u32 %r0,%ntid.x; mad.lo.u32 %i,%cta,%r0,%i;
 mul.wide.u32 %d0,%i,4;
 """
+
+
+def traced(plan: Plan, module: Module, entry: Function, slots: tuple[Slot, ...], work: int) -> Trace:
+    """What the launches of a plan touch."""
+    return footprint_of(plan, Survey(module, entry, slots, Flow(code_of(module, entry))), work)
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class Case:
         return layout(self.entry, SM)
 
     def trace(self, work: int = 10**9) -> Trace:
-        return footprint_of(self.plan, self.module, self.entry, self.slots, work)
+        return traced(self.plan, self.module, self.entry, self.slots, work)
 
     def arrays(self, given: Mapping[str, Array] | None = None) -> dict[str, Array]:
         """What the buffers hold: what is given, else noise."""

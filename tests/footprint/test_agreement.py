@@ -18,7 +18,7 @@ from teenycli.devices.cpu import CpuDevice
 from teenycli.devices.execute import execute
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
-from teenycli.footprint import Trace, footprint_of
+from teenycli.footprint import Trace
 from teenycli.launch.cases import Dims, cases_of
 from teenycli.launch.plan import Address, Argument, Buffer, Launch, Plan, TensorMap
 from teenycli.manifest.spec import OpSpec
@@ -27,6 +27,7 @@ from teenycli.ptx.layout import layout
 from teenycli.ptx.model import Function, Module
 from teenycli.ptx.usage import Usage, Use, usage_of
 from tests.commands.teeny import ROOT
+from tests.footprint.kit import traced
 from tests.footprint.witness import Array, Arrays, Log, Witnessed, ran, refuses, witnessed
 from tests.mutants.subjects import Subjects
 
@@ -96,7 +97,7 @@ def run(of: Subjects, spec: OpSpec, case: Dims, backward: bool) -> Run:
     """One case on the CPU device, and its footprint."""
     plan, module = of.modules.plan(spec, case, backward), of.modules.of(spec.kernel(backward))
     entry = next(entry for entry in module.entries if entry.name == plan.entry)
-    trace = footprint_of(plan, module, entry, layout(entry, parse_target(module.target).sm), WORK)
+    trace = traced(plan, module, entry, layout(entry, parse_target(module.target).sm), WORK)
     arrays = before(of, spec, case, plan)
     kernel = witnessed(module, entry, len(plan.buffers))
     log = ran(plan, kernel, arrays)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from teenycli.footprint.integers import evaluate
+from teenycli.footprint.integers import meaning_of
 from teenycli.footprint.lanes import UNSIGNED, Array
 from teenycli.ptx.isa import Form, Role, forms_of, rows
 from teenycli.ptx.model import type_width
@@ -18,6 +18,13 @@ from tests.oracle import convert, floating, integers  # noqa: F401 (they fill th
 from tests.oracle.meaning import MEANINGS
 
 pytestmark = pytest.mark.unit
+
+
+def evaluate(opcode: str, mods: Mapping[str, str], operands: Sequence[Array]) -> Array | None:
+    """What an instruction makes of its operands; None where it has no meaning."""
+    meaning = meaning_of(opcode, mods)
+    return None if meaning is None else meaning(operands)
+
 
 #: What evaluate has a meaning for, and how many combinations of modifiers of each: a form that is lost shows here.
 FORMS = {

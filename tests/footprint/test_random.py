@@ -17,7 +17,7 @@ import pytest
 
 from teenycli.devices.cpu import registry
 from teenycli.dtypes import DTYPES
-from teenycli.footprint import Trace, footprint_of
+from teenycli.footprint import Trace
 from teenycli.launch.plan import Address, Argument, Buffer, Field, Launch, Plan
 from teenycli.ptx import code_of, outline
 from teenycli.ptx.isa import Form
@@ -25,7 +25,7 @@ from teenycli.ptx.layout import layout
 from teenycli.ptx.model import Module, Source
 from tests.devices.cpu import test_random_programs as graphs
 from tests.devices.cpu.kit import HEAD
-from tests.footprint.kit import read, written
+from tests.footprint.kit import read, traced, written
 from tests.oracle import programs
 from tests.oracle.machine import Grid, run
 from tests.oracle.meaning import Bits
@@ -144,7 +144,7 @@ def compare(text: str, sizes: Mapping[str, int], ctas: int, seed: int) -> Outcom
     given = [(number << _SHIFT).to_bytes(8, "little") for number in places.values()]
     given_up = run(code_of(module, entry), memory, Grid(ctas, THREADS, given), {})
     with doubts() as sure:
-        trace = footprint_of(plan_of(module, sizes, ctas), module, entry, layout(entry, 100), 10**9)
+        trace = traced(plan_of(module, sizes, ctas), module, entry, layout(entry, 100), 10**9)
     assert trace.complete
     known = exact = 0
     for name, number in places.items():

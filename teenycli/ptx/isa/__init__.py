@@ -77,7 +77,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 
 #: Flags that ptxas takes twice.
@@ -286,6 +286,7 @@ def register_type(type: str) -> str:
     return _HELD_IN.get(type, type)
 
 
+@lru_cache(maxsize=1024)
 def register_fits(type: str, held: str, *, relaxed: bool = False) -> bool:
     """Whether a register declared as ``held`` may stand for an operand of ``type``, by ptxas's rules.
 
