@@ -153,7 +153,8 @@ def _field_problem(item: Field, slot: Slot, usage: Usage) -> str | None:
         floats, integers = _number_kinds(item.offset, 8, slot, usage)
         if floats and not integers:
             return "holds a floating-point number"
-        scalar = usage.loads and not usage.address and not usage.escaped
+        number = usage.as_integer or usage.as_float or usage.bound or usage.factor or usage.divisor or usage.stored
+        scalar = number and not usage.address and not usage.escaped  # code for debuggers loads what nothing uses
         return "is used in no address" if scalar and slot.param.pointer is None else None
     if is_pointer(slot, usage):
         return "is a pointer"
