@@ -172,11 +172,20 @@ class Subject:
 
     def named(self, argument: Argument, item: Field) -> str | None:
         """The dim, scalar or const that ``argument`` passes as it is; None for anything else that comes to a value."""
+        text = self._text(argument, item)
+        return text if text in {*self.plan.case, *self.plan.scalars, *self.plan.consts} else None
+
+    def is_literal(self, argument: Argument, item: Field, most: int) -> bool:
+        """Whether ``argument`` passes a number that is written out, up to ``most``."""
+        text = self._text(argument, item)
+        return text is not None and text.isdecimal() and int(text) <= most
+
+    def _text(self, argument: Argument, item: Field) -> str | None:
+        """What the manifest says of a value that ``argument`` passes."""
         if argument.index >= len(self.kernel.args):
             return None
-        known = {*self.plan.case, *self.plan.scalars, *self.plan.consts}
         for spec, field in zip(_leaves(self.kernel.args[argument.index]), argument.fields, strict=False):
-            if field is item and spec.value is not None and spec.value.text.strip() in known:
+            if field is item and spec.value is not None:
                 return spec.value.text.strip()
         return None
 
