@@ -155,7 +155,8 @@ def _field_problem(item: Field, slot: Slot, usage: Usage) -> str | None:
             return "holds a floating-point number"
         if item.value == Address() and not (usage.as_integer or usage.as_float):
             return None  # there is nothing, and nothing is made of it
-        scalar = usage.loads and not usage.address and not usage.escaped
+        number = usage.as_integer or usage.as_float or usage.bound or usage.factor or usage.divisor or usage.stored
+        scalar = number and not usage.address and not usage.escaped  # code for debuggers loads what nothing uses
         return "is used in no address" if scalar and slot.param.pointer is None else None
     if is_pointer(slot, usage):
         return "is a pointer"

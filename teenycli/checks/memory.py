@@ -1,20 +1,23 @@
 """Rules on what the launches touch: nothing outside of buffers, all of each output, each element by one block.
 
 They rest on the ``footprint``: what addresses the body makes for the threads of these launches. What hangs on data is
-left alone. May import ``checks.subject``, ``footprint``, and what these may.
+left alone. May import ``checks.subject``, ``checks.strides``, ``footprint``, and what these may.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
+from teenycli.checks.strides import stands_still
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding, Place, Severity
 from teenycli.launch.plan import Address, Argument, Buffer, Plan
 
 if TYPE_CHECKING:
     from teenycli.footprint import Miss, Touched, Trace
+    from teenycli.footprint.lanes import Array
 
 
 def traced(subjects: Sequence[Subject], work: int) -> Trace:
@@ -39,11 +42,12 @@ def memory(subjects: Sequence[Subject], trace: Trace, largest: Collection[str]) 
         return  # where accesses go astray, what is covered says nothing new
     for touched in trace.buffers.values():
         yield from _overlap(subject, touched)
+        yield from _not_begun(subject, touched)
         if trace.complete:
             is_largest = touched.buffer.name in largest
             yield from _coverage(subject, touched, whole=is_largest)
             if is_largest:
-                yield from _hardly_read(subject, touched)
+                yield from _hardly_read(subjects, touched)
     if trace.complete:
         yield from _idle_blocks(subjects, trace)
 
@@ -141,9 +145,25 @@ def _overlap(subject: Subject, touched: Touched) -> Iterator[Finding]:
         )
 
 
+def _not_begun(subject: Subject, touched: Touched) -> Iterator[Finding]:
+    """What atomics alone write says what it holds at first."""
+    buffer = touched.buffer
+    if buffer.role == "output" and buffer.init is None and touched.updates and not touched.writes:
+        yield Finding(
+            "output-not-begun",
+            f"the kernel writes '{_name(touched)}' with atomic instructions alone, which add to what is there; nothing "
+            "says what that is",
+            where=subject.key(buffer.source),
+            hint='init = "zeros", or what the sum, the maximum or the flag begins with',
+        )
+
+
 def _coverage(subject: Subject, touched: Touched, *, whole: bool) -> Iterator[Finding]:
-    """An output is written from end to end, unless something is to be there before or is added to. What is changed in
-    place may well be a part; its end should be, though, where a kernel has ``whole`` blocks to do."""
+    """An output is written from end to end, unless something is to be there before or is added to.
+
+    In place a part may well be meant, as a cache that grows by a row; what is updated should be so up to its end, where
+    a kernel has ``whole`` blocks to do.
+    """
     buffer = touched.buffer
     in_place = buffer.role != "output"
     begun = buffer.init is not None and not subject.plan.backward
@@ -153,11 +173,9 @@ def _coverage(subject: Subject, touched: Touched, *, whole: bool) -> Iterator[Fi
         return
     missing = touched.missing(touched.written)
     unwritten = int(missing.sum())
-    if not unwritten:
-        return
-    first = int(missing.argmax())
+    first = int(missing.argmax()) if unwritten else 0
     at_end = first + unwritten == buffer.size
-    if in_place and not (at_end and whole):
+    if not unwritten or (in_place and not (touched.reads and at_end and whole)):
         return
     yield Finding(
         "output-not-covered",
@@ -165,19 +183,23 @@ def _coverage(subject: Subject, touched: Touched, *, whole: bool) -> Iterator[Fi
         f"the first at {_index(first, buffer.shape)}{': they stay as they were' if in_place else ''}",
         Severity.WARNING if in_place else Severity.ERROR,
         where=subject.key("grid" if at_end else buffer.source),
-        hint='does the grid cover the output? A kernel that only adds to it wants init = "zeros"',
+        hint="does the grid cover the output?" + ("" if in_place else ' What is zero elsewhere wants init = "zeros"'),
         note=f"grid {_triple(subject.launch.grid)} of blocks {_triple(subject.launch.block)}",
     )
 
 
-def _hardly_read(subject: Subject, touched: Touched) -> Iterator[Finding]:
-    """An input is read, and a third of it at least."""
-    buffer = touched.buffer
+def _hardly_read(subjects: Sequence[Subject], touched: Touched) -> Iterator[Finding]:
+    """An input is read, and not by half; nor are it certain rows, columns and the like, which a kernel may choose
+    where no stride is 0."""
+    subject, buffer = subjects[0], touched.buffer
     if buffer.is_output or touched.read is None or touched.read_anywhere or not touched.reads:
         return
+    if buffer.name in _begun(subject.plan):
+        return  # a part of it is passed
     missing = touched.missing(touched.read)
     unread = int(missing.sum())
-    if 3 * (buffer.size - unread) < buffer.size:
+    chosen = _is_chosen(~missing, buffer.shape) and not any(stands_still(each, buffer) for each in subjects)
+    if 2 * unread > buffer.size and not chosen:
         yield Finding(
             "input-hardly-read",
             f"of {buffer.size:,} elements of '{buffer.name}' {_count(buffer.size - unread, 'element')} "
@@ -187,6 +209,32 @@ def _hardly_read(subject: Subject, touched: Touched) -> Iterator[Finding]:
             where=subject.key(_argument_to(subject, buffer)),
             hint="do the strides and bounds that are passed belong to it?",
         )
+
+
+def _begun(plan: Plan) -> set[str | None]:
+    """The buffers that are passed from further on."""
+    fields = (item.value for launch in plan.launches for argument in launch.args for item in argument.fields)
+    return {value.buffer for value in fields if isinstance(value, Address) and value.offset}
+
+
+def _axes(held: Array, shape: tuple[int, ...]) -> list[Array]:
+    """Of each dimension the indices (bools) of which some element is ``held``, a flat array of bools."""
+    box = held.reshape(shape)
+    others = (tuple(other for other in range(box.ndim) if other != axis) for axis in range(box.ndim))
+    return [box.any(axis=axes, keepdims=True).reshape(-1) for axes in others]
+
+
+def _is_slice(held: Array, shape: tuple[int, ...]) -> bool:
+    """Whether ``held`` are all elements with certain indices in each dimension."""
+    return prod(int(axis.sum()) for axis in _axes(held, shape)) == int(held.sum())
+
+
+def _is_chosen(held: Array, shape: tuple[int, ...]) -> bool:
+    """Whether ``held`` is a slice that does not merely end too soon in a dimension other than the first, as it would
+    by another one's bound."""
+    return _is_slice(held, shape) and all(
+        axis.all() or not axis[: int(axis.sum())].all() for axis in _axes(held, shape)[1:]
+    )
 
 
 def _idle_blocks(subjects: Sequence[Subject], trace: Trace) -> Iterator[Finding]:

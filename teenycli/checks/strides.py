@@ -5,7 +5,7 @@ May import ``checks.subject`` and what it may.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from math import prod
 
 from teenycli.checks.subject import Subject
@@ -15,24 +15,37 @@ from teenycli.ptx.strides import Reached
 
 #: What a signed index of 32 bits reaches; what reaches less has no index in it.
 _INDEX = 2**31
+#: Literals up to this are the user's own numbers: how far a window moves, say.
+_SMALL = 64
 
 
 def stride_values(subject: Subject) -> Iterator[Finding]:
     """What the body multiplies an index into a buffer with is one of the distances that the buffer has.
 
-    A buffer of one dimension has none to compare with; and a number of the user's own, written out or of a name that is
-    no extent of a buffer (the stride of a convolution), is left alone.
+    A buffer of one dimension has none to compare with; and a number of the user's own, that is no extent of a buffer
+    (the stride of a convolution), is left alone, as is the length of the parts that blocks share a row in.
     """
     extents = frozenset(_extents(subject))
+    counts = _counts(subject)
     for argument, buffer, how in _walked(subject):
         if len([extent for extent in buffer.shape if extent > 1]) < 2 and not buffer.is_padded:
             continue
         for other, item in _scalars(subject, how):
             named = subject.named(other, item)
-            if (named is not None and named not in extents) or (subject.text_of(other, item) or "").isdigit():
+            if (named is not None and named not in extents) or subject.is_literal(other, item, _SMALL):
                 continue
-            if not _is_stride(buffer, item.value):
+            if not _is_stride(buffer, item.value) and not _is_part(buffer, item.value, counts):
                 yield _no_stride(subject, argument, buffer, other, item)
+
+
+def stands_still(subject: Subject, buffer: Buffer) -> bool:
+    """Whether a stride that an index into ``buffer`` is multiplied with is 0, so that some dimension is not walked."""
+    return any(
+        item.value == 0
+        for _, other, how in _walked(subject)
+        if other.name == buffer.name
+        for _, item in _scalars(subject, how)
+    )
 
 
 def _walked(subject: Subject) -> Iterator[tuple[Argument, Buffer, Reached]]:
@@ -62,6 +75,19 @@ def _is_stride(buffer: Buffer, value: object) -> bool:
         count <= 1 or count in spans or (count < row and row % count == 0) or any(count % s == 0 for s in strides)
         for count in (abs(value), *([abs(value) // size] if value % size == 0 else []))
     )
+
+
+def _is_part(buffer: Buffer, value: object, counts: Collection[int]) -> bool:
+    """Whether so many of a row's elements are one of ``counts`` parts of it, the last perhaps shorter."""
+    assert isinstance(value, int)
+    return any((count - 1) * value < buffer.shape[-1] <= count * value for count in counts)
+
+
+def _counts(subject: Subject) -> set[int]:
+    """In how many parts a row may be cut: dimensions of the grid, and integers of the user's own."""
+    plan = subject.plan
+    named = (value for names in (plan.case, plan.scalars, plan.consts) for value in names.values())
+    return {count for count in (*subject.launch.grid, *named) if isinstance(count, int) and count > 1}
 
 
 def _strides(buffer: Buffer) -> list[int]:

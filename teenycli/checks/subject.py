@@ -200,11 +200,16 @@ class Subject:
 
     def named(self, argument: Argument, item: Field) -> str | None:
         """The dim, scalar or const that ``argument`` passes as it is; None for anything else that comes to a value."""
-        text = self.text_of(argument, item)
+        text = self._text(argument, item)
         return text if text in {*self.plan.case, *self.plan.scalars, *self.plan.consts} else None
 
-    def text_of(self, argument: Argument, item: Field) -> str | None:
-        """What the manifest says the value of an argument, or of a member of one, to be."""
+    def is_literal(self, argument: Argument, item: Field, most: int) -> bool:
+        """Whether ``argument`` passes a number that is written out, up to ``most``."""
+        text = self._text(argument, item)
+        return text is not None and text.isdecimal() and int(text) <= most
+
+    def _text(self, argument: Argument, item: Field) -> str | None:
+        """What the manifest says of a value that ``argument`` passes."""
         if argument.index >= len(self.kernel.args):
             return None
         for spec, field in zip(_leaves(self.kernel.args[argument.index]), argument.fields, strict=False):

@@ -94,17 +94,29 @@ def _units(flow: Flow, bits: int) -> Iterator[Unit]:
 
 def _factors(code: Code, held: dict[Register, int]) -> dict[Register, int]:
     """The products of something that is no constant, by the parameter that is the other factor. Of two parameters
-    nothing tells which is the index."""
+    nothing tells which is the index; and a quotient times its divisor is how compilers write a remainder."""
     scaled = _poured(dict(held), list(_scalings(code)))
+    divisors = _divisors(code, scaled)
     found: dict[Register, int] = defaultdict(int)
     for op in code.ops:
         factors = [each.register for each in op.operands[1:3] if isinstance(each, Reg)]
         if op.opcode in _PRODUCTS and op.call is None and len(factors) == 2:
             one, other = (scaled.get(register, 0) for register in factors)
-            if not (one and other):
+            by = divisors.get(factors[0], 0) | divisors.get(factors[1], 0)
+            if not (one and other) and not (one | other) & by:
                 for target in registers_in(op.operands[0]):
                     found[target] |= one | other
     return found
+
+
+def _divisors(code: Code, scaled: dict[Register, int]) -> dict[Register, int]:
+    """By which parameters quotients are divided."""
+    found: dict[Register, int] = defaultdict(int)
+    for op in code.ops:
+        if op.opcode == "div" and isinstance(op.operands[2], Reg):
+            for target in registers_in(op.operands[0]):
+                found[target] |= scaled.get(op.operands[2].register, 0)
+    return _poured(found, list(_scalings(code)))
 
 
 # --- terms -----------------------------------------------------------------------------------------------------------
