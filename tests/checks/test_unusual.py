@@ -36,7 +36,7 @@ def ids(teeny: Teeny, folder: Path, body: str, params: str = PARAMS, **op: Any) 
 
 
 class TestStrides:
-    DIMS = {"M": 7, "K": 100, "N": 300, "H": 20}  # noqa: RUF012
+    DIMS = {"M": 7, "K": 100, "N": 300, "H": 30}  # noqa: RUF012
 
     @pytest.mark.parametrize(("opcode", "expected"), [("div.s32", set()), ("shr.s32", {"stride-mismatch"})])
     def test_a_remainder_is_no_stride(self, teeny: Teeny, tmp_path: Path, opcode: str, expected: set[str]) -> None:
