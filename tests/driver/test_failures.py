@@ -29,6 +29,8 @@ RELEASES = {"cuMemFree": "allocations", "cuModuleUnload": "modules", "cuEventDes
 #: Words for failures, without which the number has to do; and facts that only make an error's message better.
 HELP = ("cuGetErrorString", "cuGetErrorName", "cuMemGetInfo", "cuOccupancyMaxActiveBlocksPerMultiprocessor")
 WORDS = HELP[:2]
+#: All that cuda.core before 1.2 says when it gets no context.
+LOST = "Cannot set NULL context as current"
 #: What cuda.core keeps of each device: a hold on its primary context.
 KEPT = {"contexts": 1}
 
@@ -113,6 +115,8 @@ class Failure:
         said, code = self.outcome.err, self.outcome.scenario.code
         if self.name in HELP:
             return "CUDA_ERROR" in said or "CUresult" in said
+        if LOST in said:
+            return self.name == "cuDevicePrimaryCtxRetain"
         number = f"CUresult {code.rstrip('!')}"
         return (self.name in said or "cuda.core." in said) and (NAMES[code] in said or number in said)
 

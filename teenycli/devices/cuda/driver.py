@@ -116,13 +116,13 @@ class Driver:
         with self._naming("cuda.core.Device"), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             self._device = packages.core.Device(index)
-            self._device.set_current()
         # A hold of our own on the primary context: cuda.core lets go of its own when the process ends, and the last to
-        # go would wait for a kernel that never ends.
+        # go would wait for a kernel that never ends. It comes before cuda.core's, which does not say why it failed.
         self._ordinal = self._call("cuDeviceGet", index)
         self._call("cuDevicePrimaryCtxRetain", self._ordinal)
         with Releases() as held:
             held.later(self._call, "cuDevicePrimaryCtxRelease", self._ordinal)
+            self.set_current()
             self._stream = self._call("cuStreamCreate", self._cu.CUstream_flags.CU_STREAM_DEFAULT.value)
             self._held = held.pop_all()
             self._held.later(self._call, "cuStreamDestroy", self._stream)
