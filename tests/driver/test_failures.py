@@ -151,7 +151,7 @@ def test_every_call_of_every_kind_of_run_may_fail(tmp_path: Path) -> None:
         Scenario(VECTOR_ADD, PLAIN),
         Scenario(VECTOR_ADD, PLAIN, "cuMemAlloc:1=2"),
         Scenario((*adhoc, "--grid", "2", "--cluster", "2"), PLAIN),
-        Scenario((*adhoc, "--grid", "1000", "--cooperative"), PLAIN),
+        Scenario((*adhoc, "--grid", "300", "--cooperative"), PLAIN),
         Scenario(("run", "scale_tma_cuda", *OPS), PLAIN),
     )
     assert (outcomes[0].exit, outcomes[0].left) == (0, KEPT)

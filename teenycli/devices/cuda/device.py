@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from teenycli.arch import Limits, parse_target, takes_target
+from teenycli.arch import Limits, limits_of, parse_target, takes_target
 from teenycli.devices.base import DeviceBuffer, Kernel, LaunchTime
 from teenycli.devices.cuda import errors
 from teenycli.devices.cuda.driver import (
@@ -394,11 +394,11 @@ def _limits(driver: Driver, sm: int) -> Limits:
         x, y, z = (driver.property(f"max_{of}_dim_{axis}") for axis in "xyz")
         return x, y, z
 
-    return Limits(
+    return replace(
+        limits_of(sm),
         threads_per_block=driver.property("max_threads_per_block"),
         block=extents("block"),
         grid=extents("grid"),
-        cluster=8 if sm >= _HOPPER else 1,
         shared_default=driver.property("max_shared_memory_per_block"),
         shared_optin=driver.property("max_shared_memory_per_block_optin"),
     )

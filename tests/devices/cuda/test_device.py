@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from teenycli.arch import Limits
+from teenycli.arch import limits_of
 from teenycli.devices.base import Device, DeviceBuffer
 from teenycli.devices.cuda import device as under_test
 from teenycli.devices.cuda.device import CudaDevice, CudaKernel, launch_config
@@ -70,7 +70,7 @@ def test_it_is_a_device(device: CudaDevice) -> None:
     assert as_device.name == "cuda:0"
     assert as_device.description == "Fake 100, sm_90, driver 580.159 (CUDA 13.0)"
     assert as_device.layout_sm(module()) == 90
-    assert as_device.limits == Limits(cluster=8, shared_optin=232448)
+    assert as_device.limits == limits_of(90)
 
 
 def test_without_a_kernel_module_s_version_the_description_does_without(
