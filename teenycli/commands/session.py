@@ -30,6 +30,7 @@ from teenycli.devices.base import Device
 from teenycli.devices.contents import name_of
 from teenycli.devices.gradcheck import Pair, check_differentiable
 from teenycli.devices.select import choose
+from teenycli.devices.variables import check_globals
 from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.exits import Exit
 from teenycli.launch.backward import plan_backward
@@ -80,7 +81,8 @@ class Session:
                 check_expectations(one.plan, self._expectation(expect, one.plan))
         self._check_saves(judged[0], saves)
         how = How(self.options.seed, self.options.timeout, expect, self.request.adhoc, tuple(saves),
-                  self.options.gradcheck)  # fmt: skip
+                  self.options.gradcheck, self.request.variables)  # fmt: skip
+        check_globals([one.module for steps in judged for one in steps], self.request.variables)
         # With --json standard output is the document's alone.
         output = sys.stderr.write if self.options.as_json else None
         device, reason = choose(self.options.device, self.module, judged[0][0].plan.entry, output)

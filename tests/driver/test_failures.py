@@ -36,12 +36,13 @@ KEPT = {"contexts": 1}
 
 OPS = ("-m", str(ROOT / "ops.toml"))
 VECTOR_ADD = ("run", "vector_add_cuda", "--dim", "N=100", *OPS)
-#: 100,000 bytes of dynamic shared memory, in a cluster.
+#: 100,000 bytes of dynamic shared memory, in a cluster, and a variable.
 OPTED_IN = f"""
 .version 7.8
 .target sm_90
 .address_size 64
 {POOL}
+.visible .global .u32 seed;
 .visible .entry k(.param .u64 p) {{
 .reg .b32 %r<3>; .reg .b64 %rd<2>;
 ld.param.u64 %rd1, [p];
@@ -150,14 +151,14 @@ def test_every_call_of_every_kind_of_run_may_fail(tmp_path: Path) -> None:
     outcomes = runs(
         Scenario(VECTOR_ADD, PLAIN),
         Scenario(VECTOR_ADD, PLAIN, "cuMemAlloc:1=2"),
-        Scenario((*adhoc, "--grid", "2", "--cluster", "2"), PLAIN),
+        Scenario((*adhoc, "--grid", "2", "--cluster", "2", "--global", "seed=1"), PLAIN),
         Scenario((*adhoc, "--grid", "300", "--cooperative"), PLAIN),
         Scenario(("run", "scale_tma_cuda", *OPS), PLAIN),
     )
     assert (outcomes[0].exit, outcomes[0].left) == (0, KEPT)
     failing = [outcome.orders.split(",")[-1].partition(":")[0] for outcome in outcomes]
     assert set(HELP) < set(failing)
-    assert {"cuFuncSetAttribute", "cuTensorMapEncodeTiled"} < set(failing)
+    assert {"cuFuncSetAttribute", "cuModuleGetGlobal", "cuTensorMapEncodeTiled"} < set(failing)
     assert len(outcomes) > len(outcomes[0].calls) > 60
     check(outcomes)
 

@@ -97,6 +97,15 @@ class CpuDevice:
         held = variables.allocate(module, image.variables, image.functions)
         return CpuKernel(module, entry, image, address, keep, (time.perf_counter() - start) * 1e3, cached, held)
 
+    def set_variable(self, kernel: Kernel, name: str, data: Bytes) -> None:
+        """Write into a variable of the kernel's module, if the kernel uses it."""
+        from teenycli.devices.cpu.hall import CpuKernel
+
+        assert isinstance(kernel, CpuKernel)
+        number = kernel.image.variables.get(name)
+        if number is not None:
+            kernel.variables[number][1][: data.size] = data
+
     def upload(self, name: str, data: Bytes, align: int = 256) -> DeviceBuffer:
         """A buffer with a copy of ``data``."""
         return self._space.allocate(name, data, align)

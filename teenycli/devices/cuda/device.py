@@ -175,6 +175,24 @@ class CudaDevice:
             self._held.later(self._driver.unload, loaded)
         return self._modules[source]
 
+    def set_variable(self, kernel: Kernel, name: str, data: Bytes) -> None:
+        """Write into a variable of the kernel's module, if its compiled code has it.
+
+        Raises TeenyError ``variable-size`` where it has another size there.
+        """
+        if not isinstance(kernel, CudaKernel):
+            raise TypeError(f"{type(kernel).__name__} is no kernel of {self.name}")
+        self._make_ready()
+        with self._telling(f"setting the variable '{name}'"):
+            found = self._driver.variable(self._modules[kernel.module.source], name)
+            if found is None:
+                return
+            address, nbytes = found
+            if nbytes != data.nbytes:
+                message = f"the variable '{name}' has {data.nbytes:,} bytes by the PTX, and {nbytes:,} by the driver"
+                raise TeenyError("variable-size", message, exit=Exit.FAILED)
+            self._driver.copy_in(address, data.ctypes.data, nbytes)
+
     def launch(self, kernel: Kernel, launch: Launch, buffers: dict[str, DeviceBuffer], timeout: float) -> LaunchTime:
         """Run one launch to its end; the time is the GPU's own, between two events around it.
 

@@ -32,6 +32,7 @@ NEEDS_NEWER_DRIVER = 36
 UNKNOWN = 999
 _NEWER, _UNKNOWN = "CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER", "CUDA_ERROR_UNKNOWN"
 _NOT_READY = 600
+_NOT_FOUND = 500
 _INVALID_VALUE = 1
 #: A CUresult in a text of ``cuda.core``: by name, or by number.
 _NAMED = re.compile(r"\b(CUDA_ERROR_[A-Z0-9_]+)|ERROR CODE: ([0-9]+)$")
@@ -230,6 +231,16 @@ class Driver:
     def function(self, module: Any, name: str) -> Any:
         """The entry ``name`` of a module."""
         return self._call("cuModuleGetFunction", module, name.encode())
+
+    def variable(self, module: Any, name: str) -> tuple[int, int] | None:
+        """Address and size in bytes of a variable of a module; None where the compiled code has none of that name."""
+        try:
+            address, nbytes = self._call("cuModuleGetGlobal", module, name.encode())
+        except DriverError as error:
+            if error.code == _NOT_FOUND:
+                return None
+            raise
+        return int(address), int(nbytes)
 
     def attribute(self, function: Any, name: str) -> int:
         """A CUfunction_attribute, by its name without ``CU_FUNC_ATTRIBUTE_``."""

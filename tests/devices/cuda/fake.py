@@ -140,6 +140,7 @@ class FakeBindings:
         self.function_attributes = {0: 1024, 1: 0, 4: 32}
         self.set_attributes: list[tuple[int, int]] = []
         self.memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
+        self.variables: dict[str, int] = {}
         self.images: list[bytes] = []
         self.configs: list[CUlaunchConfig] = []
         self.arguments: list[list[bytes]] = []
@@ -275,6 +276,14 @@ class FakeBindings:
         if name.decode() not in self.entries:
             return CUresult(500), None
         return self._make("cuModuleGetFunction", "function", name.decode())
+
+    def cuModuleGetGlobal(self, module: Handle, name: bytes) -> tuple[CUresult, CUdeviceptr | None, int | None]:
+        assert module.kind == "module"
+        status = self._answer("cuModuleGetGlobal")
+        if status or name.decode() not in self.variables:
+            return status or CUresult(500), None, None
+        address = self.variables[name.decode()]
+        return status, CUdeviceptr(address), len(self.memory[address])
 
     def cuFuncGetAttribute(self, attribute: CUfunction_attribute, function: Handle) -> tuple[CUresult, int]:
         assert function.kind == "function"

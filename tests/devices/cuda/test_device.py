@@ -62,6 +62,27 @@ def raised(id: str, exit: Exit = Exit.FAILED) -> Iterator[pytest.ExceptionInfo[T
     assert (caught.value.finding.id, caught.value.exit) == (id, exit)
 
 
+# --- variables ---------------------------------------------------------------------------------------------------
+
+
+def test_a_variable_is_written_whole_or_not_at_all(device: CudaDevice, cuda: FakeCuda) -> None:
+    kernel, buffers = ready(device)
+    cuda.driver.variables["table"] = buffers["x"].address
+    with raised("variable-size") as caught:
+        device.set_variable(kernel, "table", np.arange(60, dtype=np.uint8))
+    assert "60 bytes by the PTX, and 64 by the driver" in str(caught.value)
+    assert not device.download(buffers["x"]).any()
+    device.set_variable(kernel, "table", np.arange(64, dtype=np.uint8))
+    assert device.download(buffers["x"]).tolist() == list(range(64))
+
+
+def test_a_variable_that_the_driver_has_left_out_is_passed_over(device: CudaDevice, cuda: FakeCuda) -> None:
+    kernel, _ = ready(device)
+    before = cuda.driver.calls.count("cuMemcpyHtoD")
+    device.set_variable(kernel, "gone", np.zeros(4, np.uint8))
+    assert cuda.driver.calls.count("cuMemcpyHtoD") == before
+
+
 # --- opening and closing -----------------------------------------------------------------------------------------
 
 
