@@ -44,6 +44,7 @@ from teenycli.report.jsonout import run_document
 from teenycli.report.launch_table import run_page
 from teenycli.report.numbers import case, count
 from teenycli.report.problems import closing, problem
+from teenycli.report.progress import ProgressLine
 from teenycli.report.rows import Compared, RunReport, RunRow
 from teenycli.tensors.files import FileRef, Save, check_saves, parse_file, save_all
 
@@ -85,7 +86,9 @@ class Session:
         check_globals([one.module for steps in judged for one in steps], self.request.variables)
         # With --json standard output is the document's alone.
         output = sys.stderr.write if self.options.as_json else None
-        device, reason = choose(self.options.device, self.module, judged[0][0].plan.entry, output)
+        progress = None if self.options.quiet else ProgressLine(self.console.err)
+        device, reason = choose(self.options.device, self.module, judged[0][0].plan.entry, output,
+                                progress)  # fmt: skip
         with _closing(device):
             self._tell_device(reason)
             stopped = [finding for steps in judged for one in steps for finding in self._astray(one, device)]

@@ -22,22 +22,25 @@ _CUDA = re.compile(r"cuda(?::([0-9]{1,4}))?")
 
 
 Output = Callable[[str], object]
+Progress = Callable[[str, int, int], object]
 
 
-def choose(spec: str, module: Module, entry: str, output: Output | None = None) -> tuple[Device, str]:
+def choose(
+    spec: str, module: Module, entry: str, output: Output | None = None, progress: Progress | None = None
+) -> tuple[Device, str]:
     """The device that ``spec`` asks for, open, and a sentence for the user that says what it is and why it.
 
     ``auto`` takes the first GPU that runs this PTX, else the CPU device. ``cuda`` takes the first that runs it, else
     the first, whose ``load`` then says what is wrong. ``output`` takes what kernels print on the CPU device (standard
-    output when None); a GPU's driver prints by itself.
+    output when None); a GPU's driver prints by itself. ``progress`` is told how far large copies are.
 
     Raises TeenyError: ``unknown-device`` (exit UNUSABLE); ``no-device``, ``no-cuda-package`` (exit NO_DEVICE).
     """
     match = _CUDA.fullmatch(spec)
     if match is not None:
-        return _cuda(survey(PATIENT), match[1], module, entry)
+        return _cuda(survey(PATIENT), match[1], module, entry, progress)
     if spec == "auto":
-        return _auto(survey(), module, entry, output)
+        return _auto(survey(), module, entry, output, progress)
     if spec == "cpu":
         device = open_cpu(output)
         return device, f"running on cpu ({device.description}), as asked"
@@ -56,10 +59,10 @@ def open_cpu(output: Output | None = None) -> Device:
     return CpuDevice(output=output)
 
 
-def open_gpu(index: int) -> Device:
+def open_gpu(index: int, progress: Progress | None = None) -> Device:
     from teenycli.devices.cuda.device import CudaDevice
 
-    return CudaDevice(index)
+    return CudaDevice(index, progress=progress)
 
 
 def unfit(gpu: Gpu, module: Module, entry: str) -> str | None:
@@ -76,7 +79,9 @@ def unfit(gpu: Gpu, module: Module, entry: str) -> str | None:
     return None
 
 
-def _cuda(found: Survey, number: str | None, module: Module, entry: str) -> tuple[Device, str]:
+def _cuda(
+    found: Survey, number: str | None, module: Module, entry: str, progress: Progress | None
+) -> tuple[Device, str]:
     if not found.gpus:
         raise found.error()
     index, why = int(number or 0), "as asked"
@@ -90,17 +95,19 @@ def _cuda(found: Survey, number: str | None, module: Module, entry: str) -> tupl
             hint="CUDA_VISIBLE_DEVICES, where it is set, says which GPUs are there and numbers them",
             exit=Exit.NO_DEVICE,
         )
-    device = open_gpu(index)
+    device = open_gpu(index, progress)
     return device, f"running on {device.name} ({device.description}), {why}"
 
 
-def _auto(found: Survey, module: Module, entry: str, output: Output | None) -> tuple[Device, str]:
+def _auto(
+    found: Survey, module: Module, entry: str, output: Output | None, progress: Progress | None
+) -> tuple[Device, str]:
     passed: list[str] = []
     for index, gpu in enumerate(found.gpus):
         why = unfit(gpu, module, entry)
         if why is None:
             try:
-                device = open_gpu(index)
+                device = open_gpu(index, progress)
             except TeenyError as error:
                 why = f"{error}" + (f" ({error.finding.hint})" if error.finding.hint else "")
             else:

@@ -90,7 +90,7 @@ def test_a_launch_is_timed_by_the_gpu(device: CudaDevice) -> None:
     assert 19 < ms < 60
 
 
-@pytest.mark.parametrize("nbytes", [1, 255, 1 << 20, (1 << 28) + 3])
+@pytest.mark.parametrize("nbytes", [1, 255, 1 << 20, (1 << 26) + 3])
 def test_copies_of_any_size_return_whole(device: CudaDevice, nbytes: int) -> None:
     data = np.random.default_rng(nbytes).integers(0, 256, nbytes, np.uint8)
     buffer = device.upload("x", data, 4096)
@@ -102,6 +102,19 @@ def test_more_memory_than_there_is(device: CudaDevice) -> None:
     with pytest.raises(DriverError) as caught:
         device._driver.allocate(1 << 46)
     assert caught.value.code == OUT_OF_MEMORY
+
+
+@pytest.mark.parametrize("declared", [".visible .global", ".global", ".visible .const",
+                                      ".visible .global .attribute(.managed)"])  # fmt: skip
+def test_a_variable_of_the_ptx_can_be_set(device: CudaDevice, declared: str) -> None:
+    space = "const" if ".const" in declared else "global"
+    body = f"ld.param.u64 %rd1, [p];\nld.{space}.u32 %r1, [table+4];\nst.global.u32 [%rd1], %r1;"
+    loaded = device.load(kernel(body, P, head=f"{declared} .align 4 .b8 table[8];"), "k")
+    buffers = one_word(device)
+    for value in (5, 6):
+        device.set_variable(loaded, "table", np.array([1, 0, 0, 0, value, 0, 0, 0], np.uint8))
+        device.launch(loaded, launch([pointer("x")]), buffers, 10)
+        assert word(device, buffers) == value
 
 
 # --- parameters --------------------------------------------------------------------------------------------------
@@ -182,7 +195,7 @@ def test_what_the_driver_refuses_is_explained_and_the_device_goes_on(
     assert word(device, buffers) == 7
 
 
-@pytest.mark.parametrize("cluster", [1, 2, 8])
+@pytest.mark.parametrize("cluster", [1, 2, 8, 16])
 @pytest.mark.parametrize(
     ("directives", "version"),
     [
@@ -196,6 +209,8 @@ def test_a_grid_counts_ctas_with_clusters_too(device: CudaDevice, cluster: int, 
     why = unfit(device.gpu, module, "k")
     if why is not None:
         pytest.skip(why)
+    if cluster > device.limits.cluster and device.gpu.sm >= 110:
+        pytest.skip(f"{device.gpu} has no clusters beyond the portable size")
     buffers = one_word(device)
     once = launch([pointer("x")], (16, 1, 1), (32, 1, 1), cluster=(cluster, 1, 1))
     device.launch(device.load(module, "k"), once, buffers, 10)

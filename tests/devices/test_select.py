@@ -47,7 +47,7 @@ class Machine:
     def opened(self, name: str, description: str) -> Device:
         return cast("Device", Opened(name, description))
 
-    def open_gpu(self, index: int) -> Device:
+    def open_gpu(self, index: int, progress: object = None) -> Device:  # noqa: ARG002  (as the real one)
         if index in self.refusals:
             raise self.refusals[index]
         return self.opened(f"cuda:{index}", self.found.gpus[index].product)

@@ -28,6 +28,7 @@ from teenycli.devices.cuda.errors import Facts
 from teenycli.devices.cuda.gpu import Gpu
 from teenycli.devices.cuda.parameters import compare_parameters
 from teenycli.devices.cuda.probe import kernel_module_version
+from teenycli.devices.cuda.staging import Progress, Staging
 from teenycli.devices.releases import Releases
 from teenycli.errors import Finding, Place, TeenyError
 from teenycli.exits import Exit
@@ -78,10 +79,10 @@ class CudaDevice:
     """One NVIDIA GPU. Raises TeenyError with exit NO_DEVICE when it cannot be opened.
 
     After a fault, a time-out or an interrupt the GPU's context is of no more use: every call but ``close`` raises
-    ``context-lost``, and ``close`` leaves all to the end of the process.
+    ``context-lost``, and ``close`` leaves all to the end of the process. ``progress`` is told of large copies.
     """
 
-    def __init__(self, index: int = 0, cuda: Packages | None = None) -> None:
+    def __init__(self, index: int = 0, cuda: Packages | None = None, progress: Progress | None = None) -> None:
         self._lost: str | None = None
         self._modules: dict[Source, Any] = {}
         self._allocations: set[int] = set()
@@ -95,6 +96,8 @@ class CudaDevice:
                 held.later(driver.destroy_event, self._start)
                 self._end = driver.event()
                 held.later(driver.destroy_event, self._end)
+                self._staging = Staging(driver, progress)
+                held.later(self._staging.close)
                 self._held = held.pop_all()
         except PackageError as error:
             message = f"a Python package that cuda:{index} needs cannot be used: {error}"
@@ -291,7 +294,8 @@ class CudaDevice:
         if host.nbytes:
             try:
                 with self._telling(f"copying buffer '{name}' to {self.name}"):
-                    self._driver.copy_in(buffer.address, host.ctypes.data, host.nbytes)
+                    self._staging.copy_in(f"copying '{name}' to {self.name}", buffer.address, host.ctypes.data,
+                                          host.nbytes)  # fmt: skip
             except TeenyError:
                 with suppress(TeenyError):  # what went wrong first is what is told
                     self.free(buffer)
@@ -305,7 +309,8 @@ class CudaDevice:
         host = np.empty(buffer.nbytes, np.uint8)
         if buffer.nbytes:
             with self._telling(f"copying buffer '{buffer.name}' from {self.name}"):
-                self._driver.copy_out(host.ctypes.data, buffer.address, buffer.nbytes)
+                self._staging.copy_out(f"copying '{buffer.name}' from {self.name}", host.ctypes.data, buffer.address,
+                                       buffer.nbytes)  # fmt: skip
         return host
 
     def free(self, buffer: DeviceBuffer) -> None:

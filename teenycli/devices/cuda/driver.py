@@ -33,6 +33,8 @@ UNKNOWN = 999
 _NEWER, _UNKNOWN = "CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER", "CUDA_ERROR_UNKNOWN"
 _NOT_READY = 600
 _NOT_FOUND = 500
+#: CUDA_ERROR_NOT_SUPPORTED, and a driver older than CUDA 11.2.
+_NO_POOLS = (801, NEEDS_NEWER_DRIVER)
 _INVALID_VALUE = 1
 #: A CUresult in a text of ``cuda.core``: by name, or by number.
 _NAMED = re.compile(r"\b(CUDA_ERROR_[A-Z0-9_]+)|ERROR CODE: ([0-9]+)$")
@@ -124,6 +126,9 @@ class Driver:
         with Releases() as held:
             held.later(self._call, "cuDevicePrimaryCtxRelease", self._ordinal)
             self.set_current()
+            self._pools = bool(self.property("memory_pools_supported"))
+            #: Addresses that come from the device's pool.
+            self._pooled: set[int] = set()
             self._stream = self._call("cuStreamCreate", self._cu.CUstream_flags.CU_STREAM_DEFAULT.value)
             self._held = held.pop_all()
             self._held.later(self._call, "cuStreamDestroy", self._stream)
@@ -165,11 +170,30 @@ class Driver:
         return int(free), int(total)
 
     def allocate(self, nbytes: int) -> int:
-        """The address of ``nbytes`` (at least one) of device memory, divisible by 256."""
+        """The address of ``nbytes`` (at least one) of device memory, divisible by 256.
+
+        From the device's pool, in the order of our stream, which the copies of this class wait for; plainly where the
+        device has no pools.
+        """
+        if self._pools:
+            try:
+                address = int(self._call("cuMemAllocAsync", nbytes, self._stream))
+            except DriverError as error:
+                if error.code not in _NO_POOLS:
+                    raise
+                self._pools = False
+            else:
+                self._pooled.add(address)
+                return address
         return int(self._call("cuMemAlloc", nbytes))
 
     def free(self, address: int) -> None:
-        self._call("cuMemFree", self._cu.CUdeviceptr(address))
+        pointer = self._cu.CUdeviceptr(address)
+        if address in self._pooled:
+            self._pooled.discard(address)
+            self._call("cuMemFreeAsync", pointer, self._stream)
+        else:
+            self._call("cuMemFree", pointer)
 
     def copy_in(self, address: int, host: int, nbytes: int) -> None:
         """Copy ``nbytes`` from the host address ``host``; they have arrived when this returns."""
@@ -179,6 +203,21 @@ class Driver:
 
     def copy_out(self, host: int, address: int, nbytes: int) -> None:
         self._call("cuMemcpyDtoH", host, self._cu.CUdeviceptr(address), nbytes)
+
+    def pin(self, nbytes: int) -> int:
+        """The address of ``nbytes`` of the host's memory that stays where it is, for copies in the background."""
+        return int(self._call("cuMemHostAlloc", nbytes, 0))
+
+    def unpin(self, host: int) -> None:
+        self._call("cuMemFreeHost", host)
+
+    def copy_in_later(self, address: int, host: int, nbytes: int) -> None:
+        """Queue a copy from pinned memory; an event recorded after it tells when it is done."""
+        self._call("cuMemcpyHtoDAsync", self._cu.CUdeviceptr(address), host, nbytes, self._stream)
+
+    def copy_out_later(self, host: int, address: int, nbytes: int) -> None:
+        """Queue a copy to pinned memory."""
+        self._call("cuMemcpyDtoHAsync", host, self._cu.CUdeviceptr(address), nbytes, self._stream)
 
     def encode_tensor_map(self, of: TensorMap, address: int) -> bytes:
         """The bytes of a tensor map over memory at ``address``. The driver counts dimensions from the fastest."""
@@ -328,6 +367,10 @@ class Driver:
                 return False
             raise
         return True
+
+    def wait(self, event: Any) -> None:
+        """Until all that was queued before ``event`` has finished; raises what went wrong in it."""
+        self._call("cuEventSynchronize", event)
 
     def milliseconds(self, start: Any, end: Any) -> float:
         return float(self._call("cuEventElapsedTime", start, end))

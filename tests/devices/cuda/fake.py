@@ -24,11 +24,13 @@ CUresult = IntEnum(
         "CUDA_ERROR_INVALID_IMAGE": 200, "CUDA_ERROR_NO_BINARY_FOR_GPU": 209, "CUDA_ERROR_ECC_UNCORRECTABLE": 214,
         "CUDA_ERROR_INVALID_PTX": 218, "CUDA_ERROR_JIT_COMPILER_NOT_FOUND": 221,
         "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": 222, "CUDA_ERROR_JIT_COMPILATION_DISABLED": 223,
-        "CUDA_ERROR_INVALID_HANDLE": 400, "CUDA_ERROR_NOT_FOUND": 500, "CUDA_ERROR_NOT_READY": 600,
+        "CUDA_ERROR_OPERATING_SYSTEM": 304, "CUDA_ERROR_INVALID_HANDLE": 400, "CUDA_ERROR_ILLEGAL_STATE": 401,
+        "CUDA_ERROR_NOT_FOUND": 500, "CUDA_ERROR_NOT_READY": 600,
         "CUDA_ERROR_ILLEGAL_ADDRESS": 700, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": 701,
         "CUDA_ERROR_LAUNCH_TIMEOUT": 702, "CUDA_ERROR_ASSERT": 710, "CUDA_ERROR_HARDWARE_STACK_ERROR": 714,
         "CUDA_ERROR_ILLEGAL_INSTRUCTION": 715, "CUDA_ERROR_MISALIGNED_ADDRESS": 716,
         "CUDA_ERROR_INVALID_ADDRESS_SPACE": 717, "CUDA_ERROR_INVALID_PC": 718, "CUDA_ERROR_LAUNCH_FAILED": 719,
+        "CUDA_ERROR_NOT_PERMITTED": 800, "CUDA_ERROR_NOT_SUPPORTED": 801,
         "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": 720, "CUDA_ERROR_INVALID_CLUSTER_SIZE": 912,
         "CUDA_ERROR_UNKNOWN": 999,
     },
@@ -74,6 +76,7 @@ PROPERTIES = {
     "max_threads_per_block": 1024, "max_block_dim_x": 1024, "max_block_dim_y": 1024, "max_block_dim_z": 64,
     "max_grid_dim_x": 2**31 - 1, "max_grid_dim_y": 65535, "max_grid_dim_z": 65535,
     "max_shared_memory_per_block": 49152, "max_shared_memory_per_block_optin": 232448, "multiprocessor_count": 132,
+    "memory_pools_supported": 0,
 }  # fmt: skip
 
 
@@ -141,6 +144,11 @@ class FakeBindings:
         self.set_attributes: list[tuple[int, int]] = []
         self.memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
         self.variables: dict[str, int] = {}
+        self.pooled: set[int] = set()
+        self.pinned: dict[int, ctypes.Array[ctypes.c_char]] = {}
+        self.queue: list[tuple[int, int, int]] = []
+        self.queued = self.done = 0
+        self.recorded: dict[Handle, int] = {}
         self.images: list[bytes] = []
         self.configs: list[CUlaunchConfig] = []
         self.arguments: list[list[bytes]] = []
@@ -212,6 +220,7 @@ class FakeBindings:
 
     def cuEventRecord(self, event: Handle, stream: Handle) -> tuple[CUresult]:
         assert (event.kind, stream.kind) == ("event", "stream")
+        self.recorded[event] = self.queued
         return (self._answer("cuEventRecord"),)
 
     def cuEventQuery(self, event: Handle) -> tuple[CUresult]:
@@ -239,6 +248,58 @@ class FakeBindings:
     def cuMemFree(self, pointer: CUdeviceptr) -> tuple[CUresult]:
         del self.memory[int(pointer)]
         return (self._answer("cuMemFree"),)
+
+    def cuMemAllocAsync(self, nbytes: int, stream: Handle) -> tuple[CUresult, CUdeviceptr | None]:
+        assert stream.kind == "stream"
+        status = self._answer("cuMemAllocAsync")
+        if status:
+            return status, None
+        made = self.cuMemAlloc(nbytes)
+        self.calls.pop()
+        self.pooled.add(int(made[1] or 0))
+        return made
+
+    def cuMemFreeAsync(self, pointer: CUdeviceptr, stream: Handle) -> tuple[CUresult]:
+        assert stream.kind == "stream"
+        self.pooled.remove(int(pointer))
+        del self.memory[int(pointer)]
+        return (self._answer("cuMemFreeAsync"),)
+
+    def cuMemHostAlloc(self, nbytes: int, flags: int) -> tuple[CUresult, int | None]:
+        assert flags == 0
+        status = self._answer("cuMemHostAlloc")
+        if status:
+            return status, None
+        block = ctypes.create_string_buffer(nbytes)
+        self.pinned[ctypes.addressof(block)] = block
+        return status, ctypes.addressof(block)
+
+    def cuMemFreeHost(self, host: int) -> tuple[CUresult]:
+        del self.pinned[host]
+        return (self._answer("cuMemFreeHost"),)
+
+    def cuMemcpyHtoDAsync(self, pointer: CUdeviceptr, host: int, nbytes: int, stream: Handle) -> tuple[CUresult]:
+        """Done when an event is waited for, so that a block that is reused too soon shows."""
+        assert stream.kind == "stream"
+        assert nbytes <= len(self.pinned[host])
+        self.queue.append((self._host(pointer, nbytes), host, nbytes))
+        self.queued += 1
+        return (self._answer("cuMemcpyHtoDAsync"),)
+
+    def cuMemcpyDtoHAsync(self, host: int, pointer: CUdeviceptr, nbytes: int, stream: Handle) -> tuple[CUresult]:
+        assert stream.kind == "stream"
+        assert nbytes <= len(self.pinned[host])
+        self.queue.append((host, self._host(pointer, nbytes), nbytes))
+        self.queued += 1
+        return (self._answer("cuMemcpyDtoHAsync"),)
+
+    def cuEventSynchronize(self, event: Handle) -> tuple[CUresult]:
+        """All copies up to the one that the event was recorded after are done, and none beyond it."""
+        assert event.kind == "event"
+        while self.done < self.recorded.get(event, 0):
+            ctypes.memmove(*self.queue.pop(0))
+            self.done += 1
+        return (self._answer("cuEventSynchronize"),)
 
     def _host(self, pointer: CUdeviceptr, nbytes: int) -> int:
         """Where device memory really lies; the range must be within one allocation."""
