@@ -29,7 +29,7 @@ from teenycli.commands.running import (
 from teenycli.devices.base import Device
 from teenycli.devices.contents import name_of
 from teenycli.devices.gradcheck import Pair, check_differentiable
-from teenycli.devices.select import choose
+from teenycli.devices.select import Chosen, choose
 from teenycli.devices.variables import check_globals
 from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.exits import Exit
@@ -87,10 +87,10 @@ class Session:
         # With --json standard output is the document's alone.
         output = sys.stderr.write if self.options.as_json else None
         progress = None if self.options.quiet else ProgressLine(self.console.err)
-        device, reason = choose(self.options.device, self.module, judged[0][0].plan.entry, output,
-                                progress)  # fmt: skip
+        chosen = choose(self.options.device, self.module, judged[0][0].plan.entry, output, progress)
+        device = chosen.device
         with _closing(device):
-            self._tell_device(reason)
+            self._tell_device(chosen)
             stopped = [finding for steps in judged for one in steps for finding in self._astray(one, device)]
             if stopped:
                 return self._refuse(stopped)
@@ -210,9 +210,14 @@ class Session:
         """What is expected of the outputs of a plan, by their names in it."""
         return expect
 
-    def _tell_device(self, reason: str) -> None:
-        if not self.options.quiet and (self.options.device == "auto" or self.options.verbose):
-            self.console.tell(f"teeny: {reason}")
+    def _tell_device(self, chosen: Chosen) -> None:
+        if self.options.quiet:
+            return
+        if self.options.verbose:
+            for line in chosen.gpus:
+                self.console.tell(f"teeny: {line}")
+        if self.options.device == "auto" or self.options.verbose:
+            self.console.tell(f"teeny: {chosen.reason}")
 
     # --- the launch ---
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -120,6 +121,26 @@ def test_a_machine_of_any_kind(tmp_path: Path, environment: dict[str, str], code
     assert said in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert "Warning" not in done.stderr
+
+
+@pytest.mark.usefixtures("engine")
+def test_all_gpus_are_listed_with_the_one_that_was_taken_and_why(tmp_path: Path) -> None:
+    write(tmp_path, "sm_90a", "8.0")
+    done = process(tmp_path, *ONCE, "--device", "cuda", "-v", STANDIN_GPUS="90,80,120", STANDIN_CUDA="12020",
+                   CUDA_VISIBLE_DEVICES="1,0,2")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = [line.removeprefix("teeny: ") for line in done.stderr.splitlines() if line.startswith("teeny: ")]
+    not_that = "'k' is for sm_90a, which runs on sm_90 only, and {} is not that"
+    assert lines[1:] == [
+        "it is older than CUDA 12.4 and does not tell where a kernel's parameters lie: that goes unchecked",
+        f"  cuda:0  Stand-in 80   sm_80   80.0 GiB   {not_that.format('cuda:0 (Stand-in 80, sm_80)')}",
+        "  cuda:1  Stand-in 90   sm_90   141.0 GiB  taken, the first that runs it",
+        f"  cuda:2  Stand-in 120  sm_120  32.0 GiB   {not_that.format('cuda:2 (Stand-in 120, sm_120)')}",
+        "CUDA_VISIBLE_DEVICES is '1,0,2': it chooses the GPUs and numbers them",
+        lines[-1],
+    ]
+    assert re.fullmatch(r"driver( \S+)? of CUDA 12.2, which takes PTX up to 8.2", lines[0])
+    assert lines[-1].startswith("running on cuda:1 (Stand-in 90, sm_90, driver")
 
 
 @pytest.mark.usefixtures("engine")
