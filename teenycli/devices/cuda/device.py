@@ -104,8 +104,7 @@ class CudaDevice:
             hint = "pip install 'cuda-core>=1' cuda-python"
             raise TeenyError("no-cuda-package", message, hint=hint, exit=Exit.NO_DEVICE) from None
         except DriverError as error:
-            message, hint = f"cuda:{index} cannot be opened: {error}", "nvidia-smi shows who uses it, and in what mode"
-            raise TeenyError("no-device", message, hint=hint, exit=Exit.NO_DEVICE) from None
+            raise errors.cannot_open(error, f"cuda:{index}") from None
 
     def __enter__(self) -> Self:
         return self
@@ -260,7 +259,7 @@ class CudaDevice:
             return errors.fault(failure, launch, kernel.module, kernel.entry)
         self._lost = None
         if failure.call not in ("cuLaunchKernelEx", "cuFuncSetAttribute") or failure.code == NEEDS_NEWER_DRIVER:
-            return errors.failed(failure, f"running launch {launch.index} of '{launch.entry}'")
+            return self._failed(failure, f"running launch {launch.index} of '{launch.entry}'")
         facts = kernel.facts
         if launch.cooperative:
             facts = replace(facts, resident=self._resident(kernel, launch))
@@ -361,7 +360,7 @@ class CudaDevice:
         """A failure with no story of its own. A fault may show in any call after it, and ends the context."""
         if failure.code in errors.FAULTS:
             self._lost = f"{doing} met a fault"
-        return errors.failed(failure, doing)
+        return errors.failed(failure, doing, self._gpu.cuda)
 
 
 def launch_config(launch: Launch, entry: Function, sm: int) -> Config:

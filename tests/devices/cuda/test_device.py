@@ -135,8 +135,11 @@ def test_a_device_that_cannot_be_opened_leaves_nothing_behind(cuda: FakeCuda, ca
 
 def test_a_device_that_is_taken_is_told_with_the_driver_s_words(cuda: FakeCuda) -> None:
     cuda.core.refusal = CUDAError("CUDA_ERROR_DEVICE_UNAVAILABLE: in exclusive mode")
-    with pytest.raises(TeenyError, match="CUDA_ERROR_DEVICE_UNAVAILABLE: in exclusive mode"):
+    with raised("no-device", Exit.NO_DEVICE) as caught:
         CudaDevice(0, cuda.packages)
+    assert caught.value.finding.message == "cuda:0 cannot be opened: another process has the GPU to itself"
+    note = "cuda.core.Device.set_current says CUDA_ERROR_DEVICE_UNAVAILABLE (46): in exclusive mode"
+    assert caught.value.finding.note == note
 
 
 def test_a_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,8 +175,9 @@ def test_of_failures_while_closing_the_first_is_told(cuda: FakeCuda, device: Cud
 
 def test_a_failure_while_opening_is_told_whatever_fails_after_it(cuda: FakeCuda) -> None:
     cuda.driver.failures |= {"cuEventCreate": 2, "cuStreamDestroy": 400, "cuDevicePrimaryCtxRelease": 400}
-    with pytest.raises(TeenyError, match="cuEventCreate: CUDA_ERROR_OUT_OF_MEMORY"):
+    with raised("no-device", Exit.NO_DEVICE) as caught:
         CudaDevice(0, cuda.packages)
+    assert (caught.value.finding.note or "").startswith("cuEventCreate says CUDA_ERROR_OUT_OF_MEMORY (2)")
     assert cuda.driver.leaks() == {}
 
 
