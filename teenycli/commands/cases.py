@@ -67,7 +67,7 @@ def open_manifest(path: str | None) -> Manifest:
 
 def module_of(spec: KernelSpec) -> Module:
     """The PTX of an op or its backward. Raises what reading it raises."""
-    return outline(read_source("-" if spec.ptx == "-" else ptx_file(spec)))
+    return outline(read_source("-" if spec.ptx == "-" else ptx_file(spec), code=True))
 
 
 def host_of(gpu: str | None, driver: str | None) -> Host:

@@ -81,7 +81,7 @@ def unfit(gpu: Gpu, module: Module, entry: str) -> str | None:
     target = parse_target(module.target)
     if not takes_target(target, gpu.sm):
         return f"'{entry}' is for {target}, which runs on {target_rule(target)}, and {gpu} is not that"
-    newest = newest_ptx(gpu.cuda)
+    newest = None if module.source.image is not None else newest_ptx(gpu.cuda)
     if newest is not None and module.version > newest:
         return (
             f"'{entry}' is PTX {dotted(module.version)}, and {gpu} has a driver of CUDA {dotted(gpu.cuda)}, "

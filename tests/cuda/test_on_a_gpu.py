@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,21 @@ def test_a_variable_of_the_ptx_can_be_set(device: CudaDevice, declared: str) -> 
         device.set_variable(loaded, "table", np.array([1, 0, 0, 0, value, 0, 0, 0], np.uint8))
         device.launch(loaded, launch([pointer("x")]), buffers, 10)
         assert word(device, buffers) == value
+
+
+def test_machine_code_runs_and_its_parameters_lie_where_it_is_read_to_say(device: CudaDevice) -> None:
+    path = ROOT / "tests" / "ptx" / "code" / f"sm_{device.gpu.sm // 10 * 10}.cubin"
+    if not path.exists():
+        pytest.skip(f"there is no {path.name}")
+    module = outline(read_source(path, code=True))
+    for entry in module.entries:
+        assert device.load(module, entry.name).facts.static_shared >= (256 if entry.name == "mixed" else 0)
+    x = np.arange(300, dtype=np.float32)
+    buffers: dict[str, DeviceBuffer] = {name: device.upload(name, x.view(np.uint8)) for name in "xy"}
+    args = [pointer("x"), pointer("y"), scalar("f32", 4, 2.5), scalar("u32", 4, 299)]
+    once = replace(launch(args, (3, 1, 1), (128, 1, 1)), entry="scale")
+    device.launch(device.load(module, "scale"), once, buffers, 10)
+    np.testing.assert_array_equal(device.download(buffers["y"]).view(np.float32), np.append(x[:-1] * 2.5, x[-1]))
 
 
 # --- parameters --------------------------------------------------------------------------------------------------

@@ -172,7 +172,8 @@ class CudaDevice:
 
     def _module(self, source: Source) -> Any:
         if source not in self._modules:
-            loaded = self._driver.load(strip_debug(source.text).encode() + b"\0")
+            image = source.image or strip_debug(source.text).encode() + b"\0"
+            loaded = self._driver.load(image)
             self._modules[source] = loaded
             self._held.later(self._driver.unload, loaded)
         return self._modules[source]

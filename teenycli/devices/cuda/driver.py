@@ -248,7 +248,10 @@ class Driver:
     # --- code ----------------------------------------------------------------------------------------------------
 
     def load(self, image: bytes) -> Any:
-        """A module from PTX text that ends with a NUL byte. The error's ``log`` is the JIT's, errors first."""
+        """A module from PTX text that ends with a NUL byte, or from machine code.
+
+        The error's ``log`` is the JIT's, errors first.
+        """
         option = self._cu.CUjit_option
         info, errors = bytearray(_LOG_BYTES), bytearray(_LOG_BYTES)
         options = (

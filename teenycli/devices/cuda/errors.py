@@ -81,8 +81,12 @@ def _load_story(code: int, module: Module, entry: str, gpu: Gpu) -> _Story:
             return "out-of-memory", f"the memory of {gpu} does not hold the module", hint
         case 209:
             return _target_story(module, gpu)
-        case 218 if not driver_takes(module.version, gpu.cuda):
+        case 218 if module.source.image is None and not driver_takes(module.version, gpu.cuda):
             return _version_story(module, gpu)
+        case 200 | 218 if module.source.image is not None:
+            hint = "a newer toolkit's code takes a newer driver; the PTX is compiled by the driver: nvcc -ptx"
+            have = f"the driver of {gpu}, of CUDA {dotted(gpu.cuda)},"
+            return "invalid-ptx", f"{have} takes this machine code for no code that it can run", hint
         case 200 | 218 | 300 | 302 | 303:
             hint = "the driver's log names the line; --device cpu reads the text by itself"
             return "invalid-ptx", f"the driver cannot compile this PTX for {gpu}", hint

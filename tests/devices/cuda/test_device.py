@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,15 @@ from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, TeenyError
 from teenycli.exits import Exit
 from teenycli.launch.plan import Address, Argument, Field, Launch, TensorMap
+from teenycli.ptx import outline, read_source
 from teenycli.ptx.layout import layout
 from teenycli.ptx.model import Module
 from tests.devices.cuda.fake import CUDAError, FakeCuda
 from tests.ptx.text import module_of
 
 pytestmark = pytest.mark.unit
+
+CODE = Path(__file__).parents[2] / "ptx" / "code"
 
 TABLE = [(0, 8), (8, 4), (12, 4)]
 ARGS = (
@@ -192,6 +196,30 @@ def test_the_driver_gets_text_without_debug_information(cuda: FakeCuda, device: 
     assert image.count(b"\n") == text.source.text.count("\n")
     assert (kernel.compile_ms > 0, kernel.cached, kernel.findings) == (True, False, ())
     assert (kernel.facts.max_threads, kernel.facts.registers, kernel.facts.static_shared) == (1024, 32, 0)
+
+
+def test_the_driver_gets_machine_code_as_it_is(cuda: FakeCuda, device: CudaDevice) -> None:
+    code = outline(read_source(CODE / "sm_90.cubin", code=True))
+    cuda.driver.entries, cuda.driver.table = {"none"}, []
+    device.load(code, "none")
+    assert cuda.driver.images == [(CODE / "sm_90.cubin").read_bytes()[:-1]]
+
+
+def test_machine_code_of_another_family_is_refused_before_the_driver_sees_it(
+    cuda: FakeCuda, device: CudaDevice
+) -> None:
+    code = outline(read_source(CODE / "sm_80.cubin", code=True))
+    with raised("target-architecture", Exit.UNSUPPORTED) as caught:
+        device.load(code, "none")
+    assert "is for sm_80 (machine code), which runs on the sm_8x family" in caught.value.finding.message
+    assert cuda.driver.images == []
+
+
+def test_machine_code_that_the_driver_does_not_take(cuda: FakeCuda, device: CudaDevice) -> None:
+    cuda.driver.failures["cuModuleLoadDataEx"] = 200
+    with raised("invalid-ptx", Exit.UNSUPPORTED) as caught:
+        device.load(outline(read_source(CODE / "sm_90.cubin", code=True)), "none")
+    assert "of CUDA 13.0, takes this machine code for no code that it can run" in caught.value.finding.message
 
 
 def test_a_module_is_compiled_once_for_all_its_entries(cuda: FakeCuda, device: CudaDevice) -> None:
