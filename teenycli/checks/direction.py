@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from teenycli.checks.subject import Subject
-from teenycli.errors import Finding
+from teenycli.errors import Finding, Severity
 from teenycli.launch.plan import Argument, Buffer, Plan
 from teenycli.ptx.layout import Slot
 
 
 def buffer_direction(subjects: Sequence[Subject]) -> Iterator[Finding]:
-    """An output is written through some argument that points to it, in some launch; an input, unless it is an output in
-    place, in none.
+    """An output is written through some argument that points to it, in some launch, and not read before; an input,
+    unless it is an output in place, in none.
 
     Only what the body surely does counts: a pointer that is handed on, or reaches an instruction whose effect is not
     known here, is left alone.
@@ -37,7 +37,22 @@ def buffer_direction(subjects: Sequence[Subject]) -> Iterator[Finding]:
         if buffer.is_output and not written[buffer.name]:
             finding = _output_not_written(subject, argument, slot, buffer)
             found.setdefault((argument.source, buffer.name), finding)
+        elif buffer.role == "output" and _reads_alone(subject, slot) and _is_new(subjects, subject, buffer):
+            finding = _output_read(subject, argument, slot, buffer)
+            found.setdefault((argument.source, buffer.name), finding)
     yield from found.values()
+
+
+def _reads_alone(subject: Subject, slot: Slot) -> bool:
+    usage = subject.usages[slot.index]
+    return usage.reads and not usage.writes and not usage.opaque
+
+
+def _is_new(subjects: Sequence[Subject], subject: Subject, buffer: Buffer) -> bool:
+    """Whether no launch before this one is given the buffer, and nothing was said of what it holds at first."""
+    begun = buffer.init is not None and not subject.plan.backward
+    before = (s for s in subjects if s.launch.index < subject.launch.index)
+    return not begun and not any(buffer.name in argument.buffers for s in before for argument in s.args)
 
 
 def _input_written(subject: Subject, argument: Argument, slot: Slot, buffer: Buffer) -> Finding:
@@ -56,6 +71,18 @@ def _output_not_written(subject: Subject, argument: Argument, slot: Slot, buffer
         "output-not-written",
         f"{_in(subject)}argument {argument.index} '{argument.name}' is the output '{buffer.output or buffer.name}', "
         f"and the kernel only reads through parameter {slot.index}",
+        where=subject.key(argument.source),
+        hint="pass an input there",
+        note=subject.declared(slot),
+    )
+
+
+def _output_read(subject: Subject, argument: Argument, slot: Slot, buffer: Buffer) -> Finding:
+    return Finding(
+        "output-read",
+        f"{_in(subject)}argument {argument.index} '{argument.name}' is the output '{buffer.output or buffer.name}', "
+        f"and through parameter {slot.index} the kernel only reads: nothing is there yet",
+        Severity.WARNING,
         where=subject.key(argument.source),
         hint="pass an input there",
         note=subject.declared(slot),

@@ -17,25 +17,32 @@ if TYPE_CHECKING:
     from teenycli.footprint import Miss, Touched, Trace
 
 
-def memory(subjects: Sequence[Subject], largest: Collection[str], work: int) -> Iterator[Finding]:
+def traced(subjects: Sequence[Subject], work: int) -> Trace:
+    """What the launches touch; ``work`` is how many operations on lanes it may take. Raises what parsing the body
+    raises."""
+    from teenycli.footprint import footprint_of
+
+    subject = subjects[0]
+    return footprint_of(subject.plan, subject.module, subject.entry, subject.slots, work)
+
+
+def memory(subjects: Sequence[Subject], trace: Trace, largest: Collection[str]) -> Iterator[Finding]:
     """Accesses that miss, elements of outputs that no thread writes or two blocks do, inputs that are hardly read,
     blocks that do nothing.
 
     ``largest`` are the inputs of which no other case has more: a kernel may well see little of a small one, where
-    edges are all there is. ``work`` is how many operations on lanes it may take. Raises what parsing the body raises.
+    edges are all there is.
     """
-    from teenycli.footprint import footprint_of
-
     subject = subjects[0]
-    trace = footprint_of(subject.plan, subject.module, subject.entry, subject.slots, work)
     yield from _misses(subjects, trace)
     if any(miss.problem in ("bounds", "null") for miss in trace.misses.values()):
         return  # where accesses go astray, what is covered says nothing new
     for touched in trace.buffers.values():
         yield from _overlap(subject, touched)
         if trace.complete:
-            yield from _coverage(subject, touched)
-            if touched.buffer.name in largest:
+            is_largest = touched.buffer.name in largest
+            yield from _coverage(subject, touched, whole=is_largest)
+            if is_largest:
                 yield from _hardly_read(subject, touched)
     if trace.complete:
         yield from _idle_blocks(subjects, trace)
@@ -121,9 +128,9 @@ def _buffers_of(argument: Argument) -> list[str | None]:
 
 
 def _overlap(subject: Subject, touched: Touched) -> Iterator[Finding]:
-    """No element of an output is stored by two blocks."""
+    """No element of an output is stored by two blocks; nor by two launches, unless they go over what is there again."""
     contested = int(touched.contested.sum()) if touched.contested is not None else 0
-    if contested:
+    if contested and not (touched.reads and len(subject.plan.launches) > 1):
         yield Finding(
             "output-overlap",
             f"{_count(contested, 'element')} of '{_name(touched)}' {'is' if contested == 1 else 'are'} written by more "
@@ -134,8 +141,9 @@ def _overlap(subject: Subject, touched: Touched) -> Iterator[Finding]:
         )
 
 
-def _coverage(subject: Subject, touched: Touched) -> Iterator[Finding]:
-    """An output is written from end to end, unless something is to be there before or is added to."""
+def _coverage(subject: Subject, touched: Touched, *, whole: bool) -> Iterator[Finding]:
+    """An output is written from end to end, unless something is to be there before or is added to. What is changed in
+    place may well be a part; its end should be, though, where a kernel has ``whole`` blocks to do."""
     buffer = touched.buffer
     in_place = buffer.role != "output"
     begun = buffer.init is not None and not subject.plan.backward
@@ -148,25 +156,28 @@ def _coverage(subject: Subject, touched: Touched) -> Iterator[Finding]:
     if not unwritten:
         return
     first = int(missing.argmax())
+    at_end = first + unwritten == buffer.size
+    if in_place and not (at_end and whole):
+        return
     yield Finding(
         "output-not-covered",
         f"no thread writes {unwritten:,} of {buffer.size:,} elements of '{_name(touched)}', "
         f"the first at {_index(first, buffer.shape)}{': they stay as they were' if in_place else ''}",
         Severity.WARNING if in_place else Severity.ERROR,
-        where=subject.key("grid" if first + unwritten == buffer.size else buffer.source),
+        where=subject.key("grid" if at_end else buffer.source),
         hint='does the grid cover the output? A kernel that only adds to it wants init = "zeros"',
         note=f"grid {_triple(subject.launch.grid)} of blocks {_triple(subject.launch.block)}",
     )
 
 
 def _hardly_read(subject: Subject, touched: Touched) -> Iterator[Finding]:
-    """An input is read, and not by half."""
+    """An input is read, and a third of it at least."""
     buffer = touched.buffer
     if buffer.is_output or touched.read is None or touched.read_anywhere or not touched.reads:
         return
     missing = touched.missing(touched.read)
     unread = int(missing.sum())
-    if 2 * unread > buffer.size:
+    if 3 * (buffer.size - unread) < buffer.size:
         yield Finding(
             "input-hardly-read",
             f"of {buffer.size:,} elements of '{buffer.name}' {_count(buffer.size - unread, 'element')} "
@@ -181,9 +192,9 @@ def _hardly_read(subject: Subject, touched: Touched) -> Iterator[Finding]:
 def _idle_blocks(subjects: Sequence[Subject], trace: Trace) -> Iterator[Finding]:
     """Blocks of a grid that touch no memory."""
     for subject in subjects:
-        busy = trace.busy[subject.launch.index]
-        idle = len(busy) - int(busy.sum())
-        if 0 < idle < len(busy):
+        busy = trace.busy.get(subject.launch.index)
+        idle = 0 if busy is None else len(busy) - int(busy.sum())
+        if busy is not None and 0 < idle < len(busy):
             yield Finding(
                 "idle-blocks",
                 f"{_in(subject)}{idle:,} of {len(busy):,} blocks touch no buffer: the grid is larger than it need be",

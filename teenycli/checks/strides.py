@@ -20,8 +20,8 @@ _INDEX = 2**31
 def stride_values(subject: Subject) -> Iterator[Finding]:
     """What the body multiplies an index into a buffer with is one of the distances that the buffer has.
 
-    A buffer of one dimension has none to compare with; and a number of the user's own, that is no extent of a buffer
-    (the stride of a convolution), is left alone.
+    A buffer of one dimension has none to compare with; and a number of the user's own, written out or of a name that is
+    no extent of a buffer (the stride of a convolution), is left alone.
     """
     extents = frozenset(_extents(subject))
     for argument, buffer, how in _walked(subject):
@@ -29,7 +29,7 @@ def stride_values(subject: Subject) -> Iterator[Finding]:
             continue
         for other, item in _scalars(subject, how):
             named = subject.named(other, item)
-            if named is not None and named not in extents:
+            if (named is not None and named not in extents) or (subject.text_of(other, item) or "").isdigit():
                 continue
             if not _is_stride(buffer, item.value):
                 yield _no_stride(subject, argument, buffer, other, item)
@@ -54,11 +54,12 @@ def _scalars(subject: Subject, how: Reached) -> Iterator[tuple[Argument, Field]]
 
 def _is_stride(buffer: Buffer, value: object) -> bool:
     """Whether ``value`` is a distance in the buffer, in elements or bytes: of some of its dimensions that follow one
-    another, of its rows where they lie apart, or of some rows at once."""
+    another, of its rows where they lie apart, of some rows at once, or of equal parts of a row."""
     assert isinstance(value, int)
     strides, spans, size = [stride for stride in _strides(buffer) if stride > 1], _spans(buffer), buffer.dtype.size
+    row = buffer.shape[-1] if buffer.shape else 1
     return any(
-        count <= 1 or count in spans or any(count % stride == 0 for stride in strides)
+        count <= 1 or count in spans or (count < row and row % count == 0) or any(count % s == 0 for s in strides)
         for count in (abs(value), *([abs(value) // size] if value % size == 0 else []))
     )
 

@@ -172,11 +172,15 @@ class Subject:
 
     def named(self, argument: Argument, item: Field) -> str | None:
         """The dim, scalar or const that ``argument`` passes as it is; None for anything else that comes to a value."""
+        text = self.text_of(argument, item)
+        return text if text in {*self.plan.case, *self.plan.scalars, *self.plan.consts} else None
+
+    def text_of(self, argument: Argument, item: Field) -> str | None:
+        """What the manifest says the value of an argument, or of a member of one, to be."""
         if argument.index >= len(self.kernel.args):
             return None
-        known = {*self.plan.case, *self.plan.scalars, *self.plan.consts}
         for spec, field in zip(_leaves(self.kernel.args[argument.index]), argument.fields, strict=False):
-            if field is item and spec.value is not None and spec.value.text.strip() in known:
+            if field is item and spec.value is not None:
                 return spec.value.text.strip()
         return None
 

@@ -18,7 +18,8 @@ _TRIES = 200
 #: More than this many exchanges that fit say nothing.
 _ANSWERS = 2
 
-Ask = Callable[[Sequence[Subject]], list[Finding]]
+#: What is wrong with launches; None where that cannot be told.
+Ask = Callable[[Sequence[Subject]], list[Finding] | None]
 
 
 def with_swaps(subjects: Sequence[Subject], found: list[Finding], ask: Ask, tries: int = _TRIES) -> list[Finding]:
@@ -31,9 +32,10 @@ def with_swaps(subjects: Sequence[Subject], found: list[Finding], ask: Ask, trie
     if not any(_counts(finding) for finding in found):
         return found
     fitting = []
-    for one, other in islice(_pairs(subjects), tries // len(subjects)):
+    for one, other in islice(_pairs(subjects), min(tries, _TRIES) // len(subjects)):
         exchanged = _in_one_plan([_exchanged(subject, one, other) for subject in subjects])
-        if not any(_counts(finding) for finding in ask(exchanged)):
+        asked = ask(exchanged)
+        if asked is not None and not any(_counts(finding) for finding in asked):
             fitting.append((one, other))
     if not 1 <= len(fitting) <= _ANSWERS:
         return found

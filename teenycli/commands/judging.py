@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from teenycli.checks import LAYOUT_IDS, Host, largest_inputs
+from teenycli.checks import LAYOUT_IDS, MEMORY_WORK, MEMORY_WORK_OF_CASES, Host, largest_inputs
 from teenycli.checks.ignores import idle_ignores
 from teenycli.commands.cases import (
     Judged,
@@ -105,9 +105,10 @@ def _rows(name: str, cases: Sequence[dict[str, int]], judges: Sequence[Callable[
     """The rows of an op at its cases: what fits each launch, and then what the launches touch."""
     attempts = [_attempt(judge) for judge in judges]
     largest = iter(largest_inputs([one.plan for one in attempts if not isinstance(one, TeenyError)]))
+    work = min(MEMORY_WORK, MEMORY_WORK_OF_CASES // max(len(cases), 1))
     for case, judged in zip(cases, attempts, strict=True):
         if not isinstance(judged, TeenyError):
-            judged = _attempt(partial(with_memory, judged, next(largest)))
+            judged = _attempt(partial(with_memory, judged, next(largest), work))
         if isinstance(judged, TeenyError):
             yield CheckRow(name, case, error=judged.finding), judged.exit
             continue

@@ -43,13 +43,14 @@ def choose(
 
     ``auto`` takes the first GPU that runs this PTX, else the CPU device. ``cuda`` takes the first that runs it, else
     the first, whose ``load`` then says what is wrong. ``output`` takes what kernels print on the CPU device (standard
-    output when None); a GPU's driver prints by itself. ``progress`` is told how far large copies are.
+    output when None); a GPU's driver prints by itself, to standard error where an ``output`` is given. ``progress`` is
+    told how far large copies are.
 
     Raises TeenyError: ``unknown-device`` (exit UNUSABLE); ``no-device``, ``no-cuda-package`` (exit NO_DEVICE).
     """
     match = _CUDA.fullmatch(spec)
     if match is not None:
-        return _cuda(survey(PATIENT), match[1], module, entry, progress)
+        return _cuda(survey(PATIENT), match[1], module, entry, output, progress)
     if spec == "auto":
         return _auto(survey(), module, entry, output, progress)
     if spec == "cpu":
@@ -70,10 +71,10 @@ def open_cpu(output: Output | None = None) -> Device:
     return CpuDevice(output=output)
 
 
-def open_gpu(index: int, progress: Progress | None = None) -> Device:
+def open_gpu(index: int, output: Output | None = None, progress: Progress | None = None) -> Device:
     from teenycli.devices.cuda.device import CudaDevice
 
-    return CudaDevice(index, progress=progress)
+    return CudaDevice(index, progress=progress, prints_to_stderr=output is not None)
 
 
 def unfit(gpu: Gpu, module: Module, entry: str) -> str | None:
@@ -90,7 +91,9 @@ def unfit(gpu: Gpu, module: Module, entry: str) -> str | None:
     return None
 
 
-def _cuda(found: Survey, number: str | None, module: Module, entry: str, progress: Progress | None) -> Chosen:
+def _cuda(
+    found: Survey, number: str | None, module: Module, entry: str, output: Output | None, progress: Progress | None
+) -> Chosen:
     if not found.gpus:
         raise found.error()
     index, why = int(number or 0), "as asked"
@@ -99,7 +102,7 @@ def _cuda(found: Survey, number: str | None, module: Module, entry: str, progres
         index, why = (fit[0], "the first that runs it") if fit else (0, "the first there")
     if index >= len(found.gpus):
         raise _no_such_gpu(index, found)
-    device = open_gpu(index, progress)
+    device = open_gpu(index, output, progress)
     reason = f"running on {device.name} ({device.description}), {why}"
     return Chosen(device, reason, _listing(found, device.name, why, module, entry))
 
@@ -121,7 +124,7 @@ def _auto(found: Survey, module: Module, entry: str, output: Output | None, prog
         why = unfit(gpu, module, entry)
         if why is None:
             try:
-                device = open_gpu(index, progress)
+                device = open_gpu(index, output, progress)
             except TeenyError as error:
                 why = f"{error}" + (f" ({error.finding.hint})" if error.finding.hint else "")
             else:

@@ -40,12 +40,14 @@ def footprint_of(plan: Plan, module: Module, entry: Function, slots: tuple[Slot,
     budget = Budget(work)
     with np.errstate(all="ignore"):
         for launch in _ends_first(plan.launches):
-            trace.busy[launch.index] = np.zeros(launch.ctas, np.bool_)
+            trace.begin(launch)
             try:
                 surveyor.walk(trace, launch, budget)
             except SpentError:
                 trace.complete = False
                 break
+            finally:
+                trace.spent = work - budget.left
     return trace
 
 

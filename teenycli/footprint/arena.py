@@ -28,12 +28,13 @@ class Arena:
     """The places of a plan's buffers, and of the variables of an entry and what it calls.
 
     ``offsets`` of variables are those in their window, or their address. ``shared`` is how many bytes of shared memory
-    a CTA has.
+    a CTA has, ``local`` how many of local memory a call of a function has.
     """
 
     places: dict[str, int]
     offsets: dict[int, int]
     shared: int
+    local: int
 
     def address_of(self, buffer: str) -> int:
         return self.places[buffer] << SHIFT
@@ -61,11 +62,13 @@ def arena_of(plan: Plan, module: Module, codes: list[Code], static: int, dynamic
             offsets[id(variable)] = FIRST_VARIABLE + count % (FIRST_BUFFER - FIRST_VARIABLE) << SHIFT
     # Dynamic shared memory begins where the static ends.
     start = max(ends[Space.SHARED], static)
+    end = start + dynamic
     for variable in variables:
         if variable.space is Space.SHARED and _is_dynamic(variable):
             align = max(variable.align, 1)
             offsets[id(variable)] = -(-start // align) * align
-    return Arena(places, offsets, start + dynamic)
+            end = max(end, offsets[id(variable)] + dynamic)
+    return Arena(places, offsets, end, -(-ends[Space.LOCAL] // 16) * 16)
 
 
 def _is_dynamic(variable: Variable) -> bool:

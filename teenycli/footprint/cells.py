@@ -41,7 +41,10 @@ class Cells:
                 self._held[to, offset] = cell
 
     def pour(self, source: Cells, variable: int, to: int, lanes: Array) -> None:
-        """As :meth:`copy`, in ``lanes`` alone."""
+        """As :meth:`copy`, in ``lanes`` alone; what ``source`` does not hold is not known there any more."""
+        for key in [key for key in self._held if key[0] == to]:
+            value, size = self._held[key]
+            self._held[key] = value.only(~lanes), size
         for (held, offset), (value, size) in source._held.items():
             if held == variable:
                 self.store(to, offset, size, value, lanes, ~lanes & False)

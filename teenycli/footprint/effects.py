@@ -21,7 +21,8 @@ def space_of(op: Op) -> str:
 def effect_of(op: Op) -> tuple[bool, bool]:
     """Whether an instruction may read, and may write, a buffer."""
     if op.opcode == "cp":
-        return op.mods.get("src") == "global" and "dst" in op.mods, op.mods.get("dst") == "global"
+        writes = op.mods.get("dst") == "global"
+        return (op.mods.get("src") == "global" and "dst" in op.mods) or (writes and "reduce" in op.mods), writes
     if space_of(op) in _OWN or op.opcode in _HARMLESS:
         return False, False
     return op.opcode != "st", op.opcode not in ("ld", "ldu")

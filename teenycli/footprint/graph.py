@@ -47,6 +47,11 @@ class Graph:
         """The block that begins at ``label``."""
         return self._at[self.code.labels[label.name]]
 
+    def ends_thread(self, block: int) -> bool:
+        """Whether lanes may end there for good, out of all calls."""
+        branch = self.blocks[block].branch
+        return branch is not None and branch.opcode == "exit"
+
     def _block(self, start: int, stop: int) -> Block:
         last, after = self.code.ops[stop - 1], self._at[stop]
         if not _is_jump(last):
@@ -77,13 +82,16 @@ class Graph:
                     after[k], changed = common, True
         return after
 
+    @cached_property
+    def _by_after(self) -> dict[int, int]:
+        """The block of each of these sets. Each has its own, which it is in, dead ends aside."""
+        return {after: k for k, after in enumerate(self._after)}
+
     def meeting(self, block: int) -> int:
         """The first block that all ways out of ``block`` pass; ``end`` where there is none before."""
         common = self._after[block] & ~(1 << block)
-        for k in (k for k in range(self.end) if common >> k & 1):
-            if self._after[k] == common:
-                return k
-        return self.end
+        first = self._by_after.get(common, self.end)
+        return first if common >> first & 1 else self.end
 
     def between(self, block: int, meeting: int) -> list[int]:
         """The blocks that lanes may pass on their ways out of ``block`` before they meet."""

@@ -126,22 +126,34 @@ _COMPARISONS: dict[str, np.ufunc] = {
 }  # fmt: skip
 
 
+def _place(bits: Array, width: int) -> Array:
+    """A position or length in a field. Past 255 the ISA leaves it open: as GPUs do it, forms of 32 bits cut it off and
+    those of 64 hold it."""
+    cut: Array = bits & np.uint32(0xFF) if width == 32 else np.minimum(bits, np.uint32(0xFF))
+    return cut
+
+
 def _field(x: Sequence[Array], mods: Mapping[str, str]) -> Array:
     """bfe: bits from ``b`` on, ``c`` of them, extended with the sign or zeros."""
     a, width = x[0], x[0].dtype.itemsize * 8
-    start, length = (np.minimum(v & np.uint32(0xFF), width).astype(a.dtype) for v in x[1:3])
-    length = np.minimum(length, width - start)
+    start, wanted = (np.minimum(_place(v, width), width).astype(a.dtype) for v in x[1:3])
+    length = np.minimum(wanted, width - start)
     up = (width - start - length).astype(a.dtype)
     high = np.where(up < width, a << np.minimum(up, width - 1).astype(a.dtype), 0).astype(a.dtype)
     down = np.minimum(width - length, width - 1).astype(a.dtype)
-    moved = _bits(_signed(high) >> _signed(down)) if mods["type"][0] == "s" else high >> down
-    return np.where(length == 0, a.dtype.type(0), moved)
+    zero = a.dtype.type(0)
+    if mods["type"][0] == "u":
+        unsigned: Array = np.where(length == 0, zero, high >> down)
+        return unsigned
+    # Past the end there is the sign.
+    beyond = np.where((wanted > 0) & (_signed(a) < 0), ~zero, zero)
+    return np.where(length == 0, beyond, _bits(_signed(high) >> _signed(down)))
 
 
 def _insert(x: Sequence[Array]) -> Array:
     """bfi: the low ``length`` bits of ``a`` in place of those of ``b`` from ``start`` on."""
     a, b, width = x[0], x[1], x[0].dtype.itemsize * 8
-    start, length = ((v & np.uint32(0xFF)).astype(np.uint64) for v in x[2:4])
+    start, length = (_place(v, width).astype(np.uint64) for v in x[2:4])
     ones = np.uint64((1 << width) - 1)
     field = np.where(length >= 64, ones, (np.uint64(1) << np.minimum(length, np.uint64(63))) - np.uint64(1))
     mask = np.where(start < width, field << np.minimum(start, np.uint64(63)), np.uint64(0)) & ones

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from teenycli.footprint import integers
-from teenycli.footprint.arena import FIRST_BUFFER, HALF, SHIFT, WINDOWS
+from teenycli.footprint.arena import FIRST_BUFFER, FIRST_VARIABLE, HALF, SHARED, SHIFT, WINDOWS
 from teenycli.footprint.lanes import Value, all_of, resize, unknown
 from teenycli.ptx.code import Op
 
@@ -80,4 +80,6 @@ def _is_in_space(op: Op, value: Value, window: int) -> Value:
     places = (resize(value.bits, 64) + np.uint64(HALF)) >> np.uint64(SHIFT)
     if window:
         return Value(places == window >> SHIFT, value.known)
-    return Value(places >= FIRST_BUFFER, value.known & (op.mods["space"] == "global"))
+    # Variables of both lie side by side.
+    told = (places >= SHARED) & (places < FIRST_VARIABLE) | (places >= FIRST_BUFFER)
+    return Value((places >= FIRST_BUFFER) & (op.mods["space"] == "global"), value.known & told)

@@ -44,7 +44,7 @@ class Slice:
             for register in results(op):
                 makers[register].append(index)
         seen: set[Register] = set()
-        waiting: list[Register] = []
+        waiting = [*_returned(self.code)]
         for op, kept in zip(self.code.ops, self._kept, strict=True):
             if kept:
                 waiting += _needs(op, spills)
@@ -100,6 +100,12 @@ def _needs(op: Op, spills: bool) -> Iterator[Register]:
                 yield operand.base.register
         elif op.opcode not in ("ld", "ldu", "atom", "red", "st") or (stored and index):
             yield from registers_in(operand)  # a branch's index, the size of a copy, a value that will come back
+
+
+def _returned(code: Code) -> Iterator[Register]:
+    """The registers that a function returns."""
+    names = {formal.name for formal in code.function.returns if formal.space is Space.REG}
+    return (register for register in code.registers if register.name in names)
 
 
 def _sources(op: Op) -> Iterator[Register]:

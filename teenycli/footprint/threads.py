@@ -17,7 +17,7 @@ from teenycli.footprint.slices import Slice
 from teenycli.footprint.trace import Where
 from teenycli.launch.plan import Launch
 from teenycli.ptx.code import Mem, Operand, Reg, Register, Special, Symbol
-from teenycli.ptx.model import Float, Int, Variable
+from teenycli.ptx.model import Float, Int, Space, Variable
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class Threads:
             value = self._special(operand)
             return Value(resize(value.bits, width), value.known)
         if isinstance(operand, Symbol) and isinstance(operand.target, Variable):
-            address = self._address_of(operand.target)
+            address = self._address_of(frame, operand.target)
             return unknown(width) if address is None else constant(address + operand.offset, width)
         return unknown(width)
 
@@ -71,12 +71,15 @@ class Threads:
             return Value(value.bits + np.uint64(mem.offset & 2**64 - 1), value.known) if mem.offset else value
         start = mem.base if isinstance(mem.base, int) else None
         if isinstance(mem.base, Variable):
-            start = self._address_of(mem.base)
+            start = self._address_of(frame, mem.base)
         return unknown(64) if start is None else constant(start + mem.offset, 64)
 
-    def _address_of(self, variable: Variable) -> int | None:
-        """Of a parameter its place in the parameter buffer."""
-        return self.offsets.get(id(variable), self.arena.offsets.get(id(variable)))
+    def _address_of(self, frame: Frame, variable: Variable) -> int | None:
+        """Of a parameter its place in the parameter buffer. Each call has local memory of its own."""
+        offset = self.offsets.get(id(variable), self.arena.offsets.get(id(variable)))
+        if offset is not None and variable.space is Space.LOCAL:
+            return offset + frame.depth * self.arena.local
+        return offset
 
     # --- PTX ISA, "Special Registers" ---
 

@@ -12,12 +12,14 @@ import numpy as np
 
 from teenycli.footprint.arena import FIRST_BUFFER, HALF, SHARED, SHIFT, Arena
 from teenycli.footprint.lanes import Array
-from teenycli.launch.plan import Buffer, Plan
+from teenycli.launch.plan import Buffer, Launch, Plan
 from teenycli.ptx.code import Op
 from teenycli.ptx.model import Triple
 
-#: Elements of a buffer up to which each of them is remembered.
-_MOST = 1 << 24
+#: Elements of a buffer up to which each of them is remembered, and of all outputs together.
+_MOST, _MOST_WRITTEN = 1 << 24, 1 << 25
+#: Elements of all buffers together, and CTAs of a launch, up to which they are remembered.
+_MOST_IN_ALL, _MOST_CTAS = 1 << 27, 1 << 26
 
 
 @dataclass(slots=True)
@@ -26,14 +28,15 @@ class Touched:
     is too large. ``read_anywhere`` and ``written_anywhere``: an access was seen whose place is not known.
 
     ``reads``, ``writes`` and ``updates``: it was loaded from, stored to, changed by an atomic instruction.
-    ``owner`` has for each element written the launch and CTA that wrote it, ``contested`` where there were two.
+    ``owner`` has for each element that is surely written the launch and CTA that wrote it, 0 for none; ``contested``
+    where there were two.
     """
 
     buffer: Buffer
-    read: Array | None
-    written: Array | None
-    owner: Array | None
-    contested: Array | None
+    read: Array | None = None
+    written: Array | None = None
+    owner: Array | None = None
+    contested: Array | None = None
     read_anywhere: bool = False
     written_anywhere: bool = False
     reads: bool = False
@@ -110,26 +113,33 @@ class Trace:
     plan: Plan
     buffers: dict[str, Touched] = field(default_factory=dict)
     misses: dict[tuple[str, str | None, int], Miss] = field(default_factory=dict)
-    #: By launch, the CTAs that touched anything.
+    #: By launch, the CTAs that touched anything; of one with too many nothing.
     busy: dict[int, Array] = field(default_factory=dict)
     complete: bool = True
+    #: Operations on lanes that it took.
+    spent: int = 0
 
     def __post_init__(self) -> None:
-        for buffer in self.plan.buffers:
-            count = buffer.nbytes // buffer.dtype.size
-            small = count <= _MOST
-            kept = small and buffer.is_output
-            self.buffers[buffer.name] = Touched(
-                buffer,
-                np.zeros(count, np.bool_) if small else None,
-                np.zeros(count, np.bool_) if small else None,
-                np.full(count, -1, np.int64) if kept else None,
-                np.zeros(count, np.bool_) if kept else None,
-            )
+        self.buffers = {buffer.name: Touched(buffer) for buffer in self.plan.buffers}
+        left, left_written = _MOST_IN_ALL, _MOST_WRITTEN
+        for touched in sorted(self.buffers.values(), key=lambda each: each.buffer.nbytes):
+            count = touched.buffer.nbytes // touched.buffer.dtype.size
+            left -= count
+            if count <= _MOST and left >= 0:
+                touched.read, touched.written = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+                left_written -= count if touched.buffer.is_output else 0
+                if touched.buffer.is_output and left_written >= 0:
+                    touched.owner, touched.contested = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+
+    def begin(self, launch: Launch) -> None:
+        """A launch is walked next."""
+        if launch.ctas <= _MOST_CTAS:
+            self.busy[launch.index] = np.zeros(launch.ctas, np.bool_)
 
     def stir(self, where: Where, lanes: Array) -> None:
         """These lanes do something."""
-        self.busy[where.launch][where.cta[lanes]] = True
+        if where.launch in self.busy:
+            self.busy[where.launch][where.cta[lanes]] = True
 
     def touch(self, arena: Arena, access: Access, where: Where, lanes: Array, addresses: Array, sure: bool) -> None:
         """Note an access of ``lanes`` (indices) at generic ``addresses``, one each or one for all.
@@ -150,6 +160,8 @@ class Trace:
         self, arena: Arena, place: int, access: Access, where: Where, lanes: Array, addresses: Array, sure: bool
     ) -> None:
         offsets = (addresses - np.uint64(place << SHIFT)).view(np.int64)
+        if place == SHARED:  # of addresses with 32 bits the upper half lies before it
+            offsets = np.where(offsets >> 31 == 1, offsets - (1 << 32), offsets)
         if place == 0:
             self._miss("null", access, where, lanes, offsets, np.ones(len(offsets), np.bool_), None, sure)
             return
@@ -167,10 +179,13 @@ class Trace:
             self._miss("misaligned", access, where, lanes, offsets, crooked, name, sure)
         if name is not None:
             inside = ~outside
-            ctas = where.cta[lanes[:1] if len(offsets) == 1 else lanes]
-            self._cover(self.buffers[name], access, where, offsets[inside], ctas[inside])
+            if len(offsets) == 1:  # one place for all: the first lane and the last stand for blocks that differ
+                lanes, offsets, inside = lanes[[0, -1]], offsets.repeat(2), inside.repeat(2)
+            self._cover(self.buffers[name], access, where, offsets[inside], where.cta[lanes][inside], sure)
 
-    def _cover(self, touched: Touched, access: Access, where: Where, offsets: Array, ctas: Array) -> None:
+    def _cover(
+        self, touched: Touched, access: Access, where: Where, offsets: Array, ctas: Array, sure: bool
+    ) -> None:  # fmt: skip
         touched.reads |= access.reads
         touched.writes |= access.writes and not access.atomic
         touched.updates |= access.atomic
@@ -181,13 +196,14 @@ class Trace:
                 touched.read[elements + k] = True
             if access.writes and touched.written is not None:
                 touched.written[elements + k] = True
-            if access.writes and not access.atomic and touched.owner is not None and touched.contested is not None:
-                self._own(touched.owner, touched.contested, elements + k, ctas + (where.launch << 40))
+            owned = sure and access.writes and not access.atomic
+            if owned and touched.owner is not None and touched.contested is not None:
+                self._own(touched.owner, touched.contested, elements + k, ctas + (where.launch << 40) + 1)
 
     @staticmethod
     def _own(owner: Array, contested: Array, elements: Array, ctas: Array) -> None:
         before = owner[elements]
-        contested[elements[(before >= 0) & (before != ctas)]] = True
+        contested[elements[(before > 0) & (before != ctas)]] = True
         owner[elements] = ctas
         contested[elements[owner[elements] != ctas]] = True
 

@@ -30,7 +30,7 @@ from teenycli.ptx.model import Function, Int, Space, Variable, type_width
 #: How deep calls are followed.
 _DEPTH = 8
 #: What a step costs beside its lanes, in operations on lanes.
-_OVERHEAD = 400
+_OVERHEAD = 1000
 
 
 class SpentError(Exception):
@@ -66,6 +66,8 @@ class Walk:
         self.trace, self.threads, self.guide, self.budget = trace, threads, guide, budget
         self.nobody = np.zeros(threads.count, np.bool_)
         self.gone = self.nobody.copy()
+        #: Lanes that may have ended within a call: nothing that they touch from then on is sure.
+        self.doubtful = self.nobody
         self.locals = Cells()
 
     def run(self, entry: Slice) -> None:
@@ -86,6 +88,8 @@ class Walk:
             self.budget.take((len(steps) + 2) * (self.threads.count + _OVERHEAD))
             for step in steps:
                 self._step(frame, step, lanes)
+                if step.op.call is not None:
+                    lanes = lanes & ~self.gone
             for target, some in self._ways(frame, at, lanes & ~self.gone):
                 waiting[target] = waiting[target] | some if target in waiting else some
 
@@ -134,7 +138,12 @@ class Walk:
         Returns the block where all ways meet."""
         graph = frame.slice.graph
         meeting = graph.meeting(at)
-        for step in (step for k in graph.between(at, meeting) for step in frame.slice.steps[k]):
+        between = graph.between(at, meeting)
+        if frame.depth and any(graph.ends_thread(k) for k in (at, *between)):
+            self.doubtful = self.doubtful | lanes
+        passed = [step for k in between for step in frame.slice.steps[k]]
+        self.budget.take(len(passed) * (self.threads.count + _OVERHEAD))
+        for step in passed:
             if step.op.call is not None:
                 self._lose(frame, step.op, lanes)
                 continue
@@ -143,13 +152,16 @@ class Walk:
                 self._blur(frame, step.op, lanes)
                 if step.op.opcode == "st" and space_of(step.op) in ("", "local"):
                     self.locals.spoil(lanes)
+                elif step.op.opcode == "st" and space_of(step.op) == "param":
+                    frame.cells.spoil(lanes)
         return meeting
 
     def _forget(self, frame: Frame, op: Op, lanes: Array) -> None:
         """The results of ``op`` are not known in ``lanes``."""
         for register in results(op):
-            if register in frame.registers:
-                frame.registers[register] = frame.registers[register].only(~lanes)
+            old = frame.registers.get(register)
+            width = type_width(register.type) or 64
+            frame.registers[register] = unknown(width) if old is None else old.only(~lanes)
 
     def _blur(self, frame: Frame, op: Op, lanes: Array) -> None:
         """``op`` touches memory somewhere in ``lanes``."""
@@ -200,8 +212,10 @@ class Walk:
             return
         register = target.register
         width = type_width(register.type) or 64
-        if target.part is not None or register.vector > 1 or width > 64:
+        if register.vector > 1 or width > 64:
             return  # never read either
+        if target.part is not None:
+            value = unknown(width)  # some bytes of it, in a video instruction
         value = Value(resize(value.bits, width, signed), value.known)
         old = frame.registers.get(register)
         if old is not None and not (lanes | self.gone).all():
@@ -232,7 +246,7 @@ class Walk:
         lost = (lanes | perhaps) & ~address.known
         if lost.any():
             self._blur(frame, access.op, lost)
-        for some, sure in ((lanes, True), (perhaps, False)):
+        for some, sure in ((lanes & ~self.doubtful, True), (perhaps | lanes & self.doubtful, False)):
             chosen = np.flatnonzero(some & address.known)
             if len(chosen):
                 self.budget.take(len(chosen) * 4)
@@ -242,7 +256,7 @@ class Walk:
     def _copying(self, frame: Frame, op: Op, lanes: Array, perhaps: Array) -> tuple[Array, Array]:
         """Of the lanes of a ``cp.async`` those that copy all of it, and those that may copy some: its last operand is
         how much, or whether nothing is read (PTX ISA, "cp.async")."""
-        size = op.operands[3] if len(op.operands) > 3 else None
+        size = op.operands[3] if len(op.operands) > 3 + ("cachehint" in op.mods) else None
         if size is None:
             return lanes, perhaps
         ignored = isinstance(size, Reg) and size.register.type == "pred"
@@ -299,7 +313,7 @@ class Walk:
         else:
             if space_of(op) not in ("", "local"):
                 return False
-            window, offset = self._window(frame, op, mem, lanes)
+            window, offset = self._window(frame, op, mem, lanes | perhaps)
             if window != LOCAL:
                 if self._may_be_local(frame, op, mem, lanes | perhaps):
                     self.locals.spoil(lanes | perhaps)
@@ -335,8 +349,7 @@ class Walk:
         """A call that is not followed may touch everything."""
         self.trace.blur(list(self.trace.buffers), True, True)
         self.trace.stir(self.threads.where, np.flatnonzero(lanes))
-        for register in results(op):
-            frame.registers.pop(register, None)
+        self._forget(frame, op, lanes)
         frame.cells, self.locals = Cells(), Cells()
 
     def _hand_over(self, frame: Frame, argument: Operand, inner: Frame, formal: Variable) -> None:

@@ -54,7 +54,7 @@ def _lay(names: Namespace, spec: ArgSpec, key: str) -> _Laid:
     if spec.kind == "tensormap":
         return _Laid((Field("tensormap", tensor_map(names, spec.text)),), TensorMap.SIZE, TensorMap.ALIGN)
     assert spec.value is not None, spec.kind
-    value = names.value(spec.value, key)
+    value = names.value(spec.value, key, real=spec.kind in DTYPES and DTYPES[spec.kind].is_float)
     if spec.kind == "ptr":
         return _Laid((Field("ptr", _address(value, spec.text)),), 8, 8)
     size = DTYPES[spec.kind].size

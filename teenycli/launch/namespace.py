@@ -18,7 +18,7 @@ from typing import Any
 from teenycli.dtypes import DType
 from teenycli.errors import TeenyError
 from teenycli.expressions import Evaluator, Expression
-from teenycli.manifest.expressions import INTEGERS, exact_integer
+from teenycli.manifest.expressions import INTEGERS, REALS, exact_integer
 from teenycli.manifest.spec import BackwardSpec, BufferSpec, KernelSpec, Number, OpSpec, OutputSpec, grad_name
 
 #: A device address is a buffer's number times this plus an offset, so no buffer may be larger.
@@ -111,7 +111,8 @@ class Pointer:
 
 NULL = Pointer(None)
 
-_LANGUAGE = replace(INTEGERS, attributes={BufferView: frozenset({"shape", "size", "row_stride", "itemsize"})})
+_ATTRIBUTES: dict[type, frozenset[str]] = {BufferView: frozenset({"shape", "size", "row_stride", "itemsize"})}
+_LANGUAGE, _OF_REALS = replace(INTEGERS, attributes=_ATTRIBUTES), replace(REALS, attributes=_ATTRIBUTES)
 
 
 class _Names(Mapping[str, Any]):
@@ -170,7 +171,8 @@ class Namespace:
 
     def _set(self, values: Mapping[str, Any]) -> None:
         self._values = values
-        self._evaluator = Evaluator(_LANGUAGE, _Names(values, self._unset), self._explain)
+        known = _Names(values, self._unset)
+        self._evaluator, self._of_reals = (Evaluator(each, known, self._explain) for each in (_LANGUAGE, _OF_REALS))
 
     def at(self, index: int) -> Namespace:
         """The same names, and ``i`` as the launch index ``index``: what arguments, grid and shared memory see.
@@ -268,10 +270,11 @@ class Namespace:
                 raise TeenyError("bad-shape", message, where=place(f"{key}[{k}]"))
         return numbers
 
-    def value(self, expression: Expression, key: str) -> Any:
-        """What ``expression`` comes to; errors are placed at ``key`` of the op."""
+    def value(self, expression: Expression, key: str, *, real: bool = False) -> Any:
+        """What ``expression`` comes to, with integers that divide exactly, or as ``real`` numbers; errors are placed at
+        ``key`` of the op."""
         try:
-            return self._evaluator.evaluate(expression)
+            return (self._of_reals if real else self._evaluator).evaluate(expression)
         except TeenyError as error:
             raise error.at(self.kernel.origin.place(key)) from None
 

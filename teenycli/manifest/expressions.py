@@ -1,4 +1,5 @@
-"""Expressions of the manifest: exact integers. Shapes, grids, counts and arguments are written in it.
+"""Expressions of the manifest: exact integers, but for what becomes a float. Shapes, grids, counts and arguments are
+written in it.
 
 The syntax and its evaluation are those of ``teenycli.expressions``. May import ``errors`` and that.
 """
@@ -6,8 +7,10 @@ The syntax and its evaluation are those of ``teenycli.expressions``. May import 
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from teenycli.errors import TeenyError
@@ -106,6 +109,11 @@ def _range(*bounds: int) -> range:
     return out
 
 
+@_function
+def _sqrt(value: float, /) -> float:
+    return math.sqrt(value)
+
+
 #: Integers stay exact.
 INTEGERS = Language(
     functions=_FUNCTIONS,
@@ -117,6 +125,9 @@ INTEGERS = Language(
     steps=STEP_LIMIT,
     items=ITEM_LIMIT,
 )  # fmt: skip
+
+#: What becomes a floating-point number: integers divide as such, too.
+REALS = replace(INTEGERS, operators={**INTEGERS.operators, ast.Div: operator.truediv, ast.Pow: power})
 
 
 def exact_integer(value: object, text: str) -> int:

@@ -44,8 +44,12 @@ class Elements:
                 forward[source] = targets
                 for target in targets:
                     backward[target].append(source)
-        self._reads = _closure(reads, backward)
-        self._writes = _closure(writes, forward)
+        self._fitting: dict[int, int] = {}
+        self._widths = {
+            node: type_width(register.type) or 64 for frame in flow.frames for register, node in frame.nodes.items()
+        }
+        self._reads = self._closure(reads, backward)
+        self._writes = self._closure(writes, forward)
 
     def _observe(self, record: Record, reads: dict[int, int], writes: dict[int, int]) -> None:
         for _, node in record.bases:
@@ -102,16 +106,24 @@ class Elements:
             bits |= self._reads.get(node, 0) if record.op.opcode != "st" else 0
         return {name for k, name in enumerate(self._names) if bits >> k & 1}
 
+    def _closure(self, start: Mapping[int, int], edges: Mapping[int, Iterable[int]]) -> dict[int, int]:
+        """The sets of bits ``start``, poured along ``edges`` until nothing changes, into each register only what it can
+        hold."""
+        bits = dict(start)
+        waiting = list(start)
+        while waiting:
+            source = waiting.pop()
+            for target in edges.get(source, ()):
+                new = bits[source] & ~bits.get(target, 0) & self._holdable(target)
+                if new:
+                    bits[target] = bits.get(target, 0) | new
+                    waiting.append(target)
+        return bits
 
-def _closure(start: Mapping[int, int], edges: Mapping[int, Iterable[int]]) -> dict[int, int]:
-    """The sets of bits ``start``, poured along ``edges`` until nothing changes."""
-    bits = dict(start)
-    waiting = list(start)
-    while waiting:
-        source = waiting.pop()
-        for target in edges.get(source, ()):
-            new = bits[source] & ~bits.get(target, 0)
-            if new:
-                bits[target] = bits.get(target, 0) | new
-                waiting.append(target)
-    return bits
+    def _holdable(self, node: int) -> int:
+        """The types that fit a register: half of a packed word holds no f32, though it becomes part of one."""
+        width = self._widths.get(node, 64)
+        if width not in self._fitting:
+            sizes = [_FLOAT_BITS.get(FLOATS.get(name, ""), 0) for name in self._names]
+            self._fitting[width] = sum(1 << k for k, size in enumerate(sizes) if size <= width)
+        return self._fitting[width]

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 HELD, NEAR, PART, TIMES, TEST, BASE = 1, 2, 4, 8, 16, 32
@@ -128,8 +129,13 @@ class Graph:
         return passed
 
 
-def numbers(bits: int, wanted: int) -> Iterator[int]:
+@lru_cache(maxsize=1024)
+def numbers(bits: int, wanted: int) -> tuple[int, ...]:
     """The tokens in a node's state that have one of the bits ``wanted``, by number."""
+    return tuple(_numbers(bits, wanted))
+
+
+def _numbers(bits: int, wanted: int) -> Iterator[int]:
     number = 0
     while bits:
         skipped = ((bits & -bits).bit_length() - 1) // _WIDTH

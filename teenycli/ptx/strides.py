@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf
 
 from teenycli.ptx.code import Code, Mem, Op, Operand, Reg, Register
@@ -51,18 +52,25 @@ def reached(code: Code) -> dict[Unit, Reached]:
     parts = _poured(dict(held), edges)
     strides = _poured(_factors(code, held), edges)
     reaches = _reaches(code, held)
-    found: dict[Unit, Reached] = {}
+    furthest: dict[tuple[int, int], float] = defaultdict(float)
     for op in code.ops:
         for mem in (operand for operand in op.operands if isinstance(operand, Mem)):
-            if not isinstance(mem.base, Reg):
-                continue
-            register = mem.base.register
-            of = [set(_units(flow, bits.get(register, 0))) for bits in (strides, parts)]
-            reach = reaches.get(register, inf) + abs(mem.offset)
-            for unit in of[1]:
-                known = found.get(unit, Reached(frozenset(), frozenset(), 0))
-                found[unit] = Reached(known.strides | of[0], known.parts | of[1], max(known.reach, reach))
-    return found
+            if isinstance(mem.base, Reg):
+                register = mem.base.register
+                made = strides.get(register, 0), parts.get(register, 0)
+                furthest[made] = max(furthest[made], reaches.get(register, inf) + abs(mem.offset))
+    return _by_unit(flow, furthest)
+
+
+def _by_unit(flow: Flow, furthest: dict[tuple[int, int], float]) -> dict[Unit, Reached]:
+    """Of accesses, by the tokens (bits) of their strides and parts, and how far they reach, those of each unit."""
+    found: dict[Unit, tuple[int, int, float]] = {}
+    for (strides, parts), reach in furthest.items():
+        for unit in set(_units(flow, parts)):
+            known = found.get(unit, (0, 0, 0))
+            found[unit] = known[0] | strides, known[1] | parts, max(known[2], reach)
+    units = lru_cache(lambda bits: frozenset(_units(flow, bits)))
+    return {unit: Reached(units(strides), units(parts), reach) for unit, (strides, parts, reach) in found.items()}
 
 
 def _held(flow: Flow) -> dict[Register, int]:

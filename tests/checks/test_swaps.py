@@ -41,9 +41,8 @@ def test_the_order_that_fits_is_said(teeny: Teeny, tmp_path: Path, name: str, on
 
 def test_strides_of_two_buffers(teeny: Teeny, tmp_path: Path) -> None:
     op = {**SAMPLES["softmax_triton"], "output": {**SAMPLES["softmax_triton"]["output"], "row_stride": "COLS + 3"}}
-    (hint,) = {each["hint"] for each in findings(teeny, tmp_path, swapped(op, 3, 4))}
-    assert hint is not None
-    assert hint.startswith("arguments 3 and 4 look swapped")
+    hints = [each["hint"] for each in findings(teeny, tmp_path, swapped(op, 3, 4))]
+    assert any("arguments 3 and 4 look swapped" in hint for hint in hints if hint)
 
 
 def test_where_no_exchange_helps_none_is_said(teeny: Teeny, tmp_path: Path) -> None:

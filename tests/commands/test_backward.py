@@ -11,6 +11,8 @@ import pytest
 from tests.commands.ops import Op, cat, from_output, square, twice
 from tests.commands.teeny import DEVICE, Teeny, manifest
 
+# For the CPU device alone is what only it knows, a fault's place, buffers by name, its cache; and what it shows by
+# running, while the check says so before a launch on a GPU.
 pytestmark = [pytest.mark.device, pytest.mark.devices("cpu", "cuda")]
 
 
@@ -146,6 +148,7 @@ def test_its_own_consts_and_ptx(teeny: Teeny, tmp_path: Path) -> None:
     assert [launch["block"][0] for launch in done.json["launches"]] == [32, 16]
 
 
+@pytest.mark.devices("cpu")
 def test_a_fault_in_it_leaves_what_the_forward_gave(teeny: Teeny, tmp_path: Path) -> None:
     args = [*square()["backward"]["args"][:-3], "i32 N + 1", "i32 N", "f32 scale"]
     done = run(teeny, tmp_path, changed(square(), args=args))

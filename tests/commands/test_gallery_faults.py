@@ -10,6 +10,8 @@ import pytest
 
 from tests.commands.teeny import DEVICE, Teeny, manifest, samples
 
+# For the CPU device alone is what only it knows, a fault's place, buffers by name, its cache; and what it shows by
+# running, while the check says so before a launch on a GPU.
 pytestmark = [pytest.mark.device, pytest.mark.devices("cpu", "cuda")]
 
 SAMPLES = samples()
@@ -33,6 +35,7 @@ def test_a_row_stride_below_the_row(teeny: Teeny, tmp_path: Path, name: str) -> 
         assert found(teeny, tmp_path, command, op) == (1, {"row-stride"})
 
 
+@pytest.mark.devices("cpu")
 @pytest.mark.parametrize("name", ["linear_cuda", "conv_bn_silu_triton"])
 def test_rows_as_they_are_where_the_kernel_is_told_of_padded_ones(teeny: Teeny, tmp_path: Path, name: str) -> None:
     op = SAMPLES[name]

@@ -10,7 +10,8 @@ import pytest
 from tests.commands.ops import cat, twice
 from tests.commands.teeny import DEVICE, Teeny, manifest
 
-# For the CPU device alone is what names what only it knows: a fault's place, buffers by name, its cache.
+# For the CPU device alone is what only it knows, a fault's place, buffers by name, its cache; and what it shows by
+# running, while the check says so before a launch on a GPU.
 pytestmark = [pytest.mark.device, pytest.mark.devices("cpu", "cuda")]
 
 
@@ -53,6 +54,7 @@ def test_a_finding_about_every_launch_is_said_once(teeny: Teeny, tmp_path: Path)
     assert sorted({f["id"] for f in found}) == ["input-written", "output-not-written"]
 
 
+@pytest.mark.devices("cpu")
 def test_launches_that_leave_some_of_the_output_out(teeny: Teeny, tmp_path: Path) -> None:
     path = manifest(tmp_path, cat=cat(launches=2))
     done = teeny("run", "cat", "-m", path, "--json", *DEVICE)
@@ -89,6 +91,7 @@ class TestRows:
         out = teeny("run", "twice", "-m", manifest(tmp_path, twice=twice()), *DEVICE).out
         assert "f32[3, 5] in rows of 5, 8 apart, 96 bytes, written" in out
 
+    @pytest.mark.devices("cpu")
     def test_a_buffer_of_tight_rows_is_overrun(self, teeny: Teeny, tmp_path: Path) -> None:
         op = twice(row_stride=5)
         op["args"][3] = "i32 8"

@@ -12,7 +12,8 @@ import pytest
 from tests.commands.ops import twice
 from tests.commands.teeny import DEVICE, ROOT, Done, Teeny, manifest, samples
 
-# For the CPU device alone is what names what only it knows: a fault's place, buffers by name, its cache.
+# For the CPU device alone is what only it knows, a fault's place, buffers by name, its cache; and what it shows by
+# running, while the check says so before a launch on a GPU.
 pytestmark = [pytest.mark.device, pytest.mark.devices("cpu", "cuda")]
 SAMPLES = samples()
 Ops = dict[str, dict[str, Any]]
@@ -291,6 +292,7 @@ def test_a_dim_that_was_read_off_and_is_wrong_says_so(teeny: Teeny, tmp_path: Pa
     assert error["note"].startswith("read off what 'sum' is given: ROWS = ")
 
 
+@pytest.mark.devices("cpu")
 def test_an_output_in_the_middle_that_is_not_covered_is_shown(teeny: Teeny, tmp_path: Path) -> None:
     add = {key: value for key, value in OPS["add"].items() if key != "reference"}
     path = write(tmp_path, add={**add, "grid": ["cdiv(N, BLOCK) - 1"]})

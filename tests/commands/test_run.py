@@ -8,7 +8,8 @@ import pytest
 
 from tests.commands.teeny import DEVICE, ROOT, Teeny, manifest, samples
 
-# For the CPU device alone is what names what only it knows: a fault's place, buffers by name, its cache.
+# For the CPU device alone is what only it knows, a fault's place, buffers by name, its cache; and what it shows by
+# running, while the check says so before a launch on a GPU.
 pytestmark = [pytest.mark.device, pytest.mark.devices("cpu", "cuda")]
 
 SAMPLES = samples()
@@ -63,6 +64,7 @@ class TestMismatch:
         assert one["mismatches"] > 4000
         assert one["first"] == [0]
 
+    @pytest.mark.devices("cpu")
     def test_what_no_thread_wrote_is_counted(self, teeny: Teeny, tmp_path: Path) -> None:
         op = {**SAMPLES["vector_add_cuda"], "grid": ["cdiv(N, BLOCK) - 1"]}
         done = teeny("run", "it", "-m", manifest(tmp_path, it=op), "--json", "--no-check", *DEVICE)
@@ -329,7 +331,6 @@ def test_no_arguments_at_all_is_a_request_for_help(teeny: Teeny) -> None:
     assert "entries" in done.out
 
 
-@pytest.mark.devices("cpu")
 def test_printf_goes_to_stdout_and_with_json_to_stderr(teeny: Teeny, tmp_path: Path) -> None:
     (tmp_path / "k.ptx").write_text(
         ".version 8.7\n.target sm_80\n.address_size 64\n"

@@ -5,27 +5,24 @@
 Each part needs its own compiler and is left alone, with a message and exit status 1, when that is missing: nvcc and
 ptxas of CUDA 13.0; a Python with Triton 3.9 (and once more each with 3.2, 3.4 and 3.6, for the samples that list these
 releases); clang 19; a Python with numba-cuda. The files in handmade/ are written by hand and only checked with ptxas.
-
-A CUDA source says how it is compiled in comment lines: `// targets: sm_80 sm_90` (default: sm_80) and `// flags: …`.
-The first target's PTX is NAME.ptx, any other's NAME.TARGET.ptx.
 """
 
-import importlib
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 CORPUS = Path(__file__).resolve().parent
 sys.path.insert(0, str(CORPUS.parent.parent / "ptx"))
 
 from compilers import (  # noqa: E402
-    ROOT,
+    PTXAS_VERSION,
     RegenerationError,
     check_with_ptxas,
     clang_ptx,
+    compilations,
     lower_version,
-    neutral,
+    numba_samples,
     nvcc_ptx,
     run_parts,
     target_of,
@@ -33,13 +30,7 @@ from compilers import (  # noqa: E402
     write_if_changed,
 )
 
-PTXAS_VERSION = (9, 0)  # the newest `.version` that ptxas of CUDA 13.0 reads
 HANDMADE_REFUSED = {"nul_tail.ptx"}  # legal for the driver's JIT and refused by ptxas
-
-
-def _directive(source: Path, key: str, default: str) -> list[str]:
-    match = re.search(rf"^// {key}: (.*)$", source.read_text(), re.MULTILINE)
-    return (match[1] if match else default).split()
 
 
 def _assembled_for(text: str) -> str:
@@ -48,17 +39,9 @@ def _assembled_for(text: str) -> str:
     return target if int(re.sub(r"\D", "", target)) >= 75 else "sm_75"
 
 
-def _cuda_sources(folder: str) -> Iterator[tuple[Path, str, list[str], Path]]:
-    """Every (source, target, flags, output) of a folder of CUDA sources."""
-    for source in sorted((CORPUS / folder).glob("*.cu")):
-        flags = _directive(source, "flags", "")
-        for i, target in enumerate(_directive(source, "targets", "sm_80")):
-            yield source, target, flags, source.with_suffix(f".{target}.ptx" if i else ".ptx")
-
-
 def regenerate_nvcc() -> None:
     """Compiles nvcc/*.cu."""
-    for source, target, flags, out in _cuda_sources("nvcc"):
+    for source, target, flags, out in compilations(CORPUS / "nvcc"):
         text = nvcc_ptx(source, target, flags)
         check_with_ptxas(text, target, relocatable="-rdc=true" in flags)
         write_if_changed(out, text)
@@ -66,7 +49,7 @@ def regenerate_nvcc() -> None:
 
 def regenerate_clang() -> None:
     """Compiles clang/*.cu."""
-    for source, target, flags, out in _cuda_sources("clang"):
+    for source, target, flags, out in compilations(CORPUS / "clang"):
         text = clang_ptx(source, target, flags)
         check_with_ptxas(text, _assembled_for(text))
         write_if_changed(out, text)
@@ -84,16 +67,9 @@ def regenerate_triton() -> None:
 
 def regenerate_numba() -> None:
     """Compiles the functions that numba/numba_kernels.py lists."""
-    try:
-        cuda = importlib.import_module("numba.cuda")
-    except ImportError as error:
-        raise RegenerationError(f"{sys.executable} has no numba-cuda: {error}") from error
-    sys.path.insert(0, str(CORPUS / "numba"))
-    for name, function, signature, options in importlib.import_module("numba_kernels").SAMPLES:
-        text, _ = cuda.compile_ptx(function, signature, cc=(8, 0), **options)
-        text = lower_version(text, PTXAS_VERSION)
+    for name, text in numba_samples(CORPUS / "numba" / "numba_kernels.py"):
         check_with_ptxas(text, "sm_80", relocatable=True)
-        write_if_changed(CORPUS / "numba" / f"{name}.ptx", neutral(text))
+        write_if_changed(CORPUS / "numba" / f"{name}.ptx", text)
 
 
 def check_handmade() -> None:

@@ -10,7 +10,7 @@ from teenycli.devices import select
 from teenycli.devices.base import Device
 from teenycli.devices.cuda.gpu import Gpu
 from teenycli.devices.cuda.probe import PATIENT, Survey
-from teenycli.devices.select import choose, unfit
+from teenycli.devices.select import Output, choose, unfit
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
 from teenycli.ptx.model import Module
@@ -47,7 +47,7 @@ class Machine:
     def opened(self, name: str, description: str) -> Device:
         return cast("Device", Opened(name, description))
 
-    def open_gpu(self, index: int, progress: object = None) -> Device:  # noqa: ARG002  (as the real one)
+    def open_gpu(self, index: int, _output: Output | None = None, _progress: object = None) -> Device:
         if index in self.refusals:
             raise self.refusals[index]
         return self.opened(f"cuda:{index}", self.found.gpus[index].product)

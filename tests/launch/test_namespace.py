@@ -45,6 +45,21 @@ def test_what_expressions_see(text: str, expected: object) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1 / N", 0.125),
+        ("N / 3", 8 / 3),
+        ("1 / sqrt(N * 2)", 0.25),
+        ("N ** -1", 0.125),
+        ("N // 3", 2),
+        ("eps / 2", 0.125),
+    ],
+)
+def test_what_becomes_a_float_divides_as_one(text: str, expected: float) -> None:
+    assert NAMES.value(parse(text), "args[0]", real=True) == expected
+
+
+@pytest.mark.parametrize(
     ("text", "buffer", "elements"),
     [("x", "x", 0), ("x + 5", "x", 5), ("5 + x", "x", 5), ("x + N * 2 + 1", "x", 17), ("x - 1", "x", -1),
      ("inputs[1] + 1", "y", 1), ("output + x.size", "out", 24), ("x if N > 4 else y", "x", 0)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -120,7 +120,8 @@ def alike(mutant: Mutant, modules: Modules) -> bool:
     spec, backward = mutant.original, mutant.backward
     plan = modules.plan(spec, cases_of(spec)[0], backward)
     usages = modules.usages(spec.kernel(backward), plan.entry)
-    first, second = (usages[k] for k in mutant.edit.args)
+    # Parts say which parameter they are of, and so are never equal.
+    first, second = (replace(usages[k], parts=()) for k in mutant.edit.args)
     return first == second and all(_alike(plan, launch.args, mutant.edit.args) for launch in plan.launches)
 
 

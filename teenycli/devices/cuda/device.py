@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from teenycli.arch import Limits, limits_of, parse_target, takes_target
+from teenycli.arch import Limits, parse_target, takes_target
 from teenycli.devices.base import DeviceBuffer, Kernel, LaunchTime
 from teenycli.devices.cuda import errors
 from teenycli.devices.cuda.driver import (
@@ -27,6 +27,7 @@ from teenycli.devices.cuda.driver import (
 from teenycli.devices.cuda.errors import Facts
 from teenycli.devices.cuda.gpu import Gpu
 from teenycli.devices.cuda.parameters import compare_parameters
+from teenycli.devices.cuda.printing import printing
 from teenycli.devices.cuda.probe import kernel_module_version
 from teenycli.devices.cuda.staging import Progress, Staging
 from teenycli.devices.releases import Releases
@@ -78,12 +79,22 @@ class CudaBuffer:
 class CudaDevice:
     """One NVIDIA GPU. Raises TeenyError with exit NO_DEVICE when it cannot be opened.
 
+    What kernels print goes to standard output, or with ``prints_to_stderr`` to standard error.
+
     After a fault, a time-out or an interrupt the GPU's context is of no more use: every call but ``close`` raises
     ``context-lost``, and ``close`` leaves all to the end of the process. ``progress`` is told of large copies.
     """
 
-    def __init__(self, index: int = 0, cuda: Packages | None = None, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        index: int = 0,
+        cuda: Packages | None = None,
+        progress: Progress | None = None,
+        *,
+        prints_to_stderr: bool = False,
+    ) -> None:
         self._lost: str | None = None
+        self._prints_to_stderr = prints_to_stderr
         self._modules: dict[Source, Any] = {}
         self._allocations: set[int] = set()
         try:
@@ -211,15 +222,16 @@ class CudaDevice:
         config = launch_config(launch, kernel.entry, self._gpu.sm)
         try:
             self._opt_in(kernel, launch)
-            # Should anything break in from here on, the kernel may still run, and every call would wait for it.
-            self._lost = f"launch {launch.index} of '{launch.entry}' has not ended"
-            self._driver.record(self._start)
-            self._driver.launch(kernel.function, config, arguments)
-            self._driver.record(self._end)
-            self._wait(launch, timeout)
-            self._lost = None
-            # What the kernel printed comes out here.
-            self._driver.synchronize()
+            with printing(to_stderr=self._prints_to_stderr):
+                # Should anything break in from here on, the kernel may still run, and every call would wait for it.
+                self._lost = f"launch {launch.index} of '{launch.entry}' has not ended"
+                self._driver.record(self._start)
+                self._driver.launch(kernel.function, config, arguments)
+                self._driver.record(self._end)
+                self._wait(launch, timeout)
+                self._lost = None
+                # What the kernel printed comes out here.
+                self._driver.synchronize()
             return LaunchTime(self._driver.milliseconds(self._start, self._end))
         except DriverError as failure:
             raise self._launch_error(failure, kernel, launch) from None
@@ -417,11 +429,16 @@ def _limits(driver: Driver, sm: int) -> Limits:
         x, y, z = (driver.property(f"max_{of}_dim_{axis}") for axis in "xyz")
         return x, y, z
 
-    return replace(
-        limits_of(sm),
+    return Limits(
         threads_per_block=driver.property("max_threads_per_block"),
         block=extents("block"),
         grid=extents("grid"),
+        cluster=8 if sm >= _HOPPER else 1,
         shared_default=driver.property("max_shared_memory_per_block"),
         shared_optin=driver.property("max_shared_memory_per_block_optin"),
+        registers=driver.property("max_registers_per_block"),
+        sm_threads=driver.property("max_threads_per_multiprocessor"),
+        sm_blocks=driver.property("max_blocks_per_multiprocessor"),
+        sm_shared=driver.property("max_shared_memory_per_multiprocessor"),
+        shared_reserved=driver.property("reserved_shared_memory_per_block"),
     )

@@ -77,6 +77,8 @@ PROPERTIES = {
     "max_grid_dim_x": 2**31 - 1, "max_grid_dim_y": 65535, "max_grid_dim_z": 65535,
     "max_shared_memory_per_block": 49152, "max_shared_memory_per_block_optin": 232448, "multiprocessor_count": 132,
     "memory_pools_supported": 0,
+    "max_registers_per_block": 65536, "max_threads_per_multiprocessor": 2048, "max_blocks_per_multiprocessor": 32,
+    "max_shared_memory_per_multiprocessor": 233472, "reserved_shared_memory_per_block": 1024,
 }  # fmt: skip
 
 

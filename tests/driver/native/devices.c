@@ -165,45 +165,35 @@ EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) 
     return CUDA_SUCCESS;
 }
 
+/* Attributes by number that all GPUs here have alike. */
+static const struct {
+    int attribute, value;
+} common[] = {
+    {1, 1024},       {2, 1024},  {3, 1024}, {4, 64}, /* threads and extents of a block */
+    {5, 0x7fffffff}, {6, 65535}, {7, 65535},         /* extents of a grid */
+    {8, 48 * KIB},                                   /* shared memory a block */
+    {9, 64 * KIB},                                   /* constant memory */
+    {10, 32},                                        /* warp */
+    {11, 0x7fffffff},                                /* pitch */
+    {12, 65536},     {82, 65536},                    /* registers a block, a multiprocessor */
+    {13, 1980000},   {36, 2619000},                  /* clocks of the chip and its memory, kHz */
+    {14, 512},       {30, 512},                      /* alignment of textures and surfaces */
+    {37, 5120},                                      /* bits of the memory's bus */
+    {111, 1 * KIB},                                  /* shared memory that the system keeps of each block */
+    {15, 1},         {31, 1},    {40, 1},            /* copies while kernels run, kernels at once, copy engines */
+    {19, 1},         {41, 1},    {83, 1},            /* memory of the host mapped, unified addresses, managed memory */
+    {78, 1},         {90, 1},                        /* priorities of streams, preemption */
+    {79, 1},         {80, 1},                        /* L1 of global and local memory */
+    {95, 1},         {115, 1},                       /* cooperative launches, memory pools */
+};
+
 /* By number of the attribute; what is not here is 0, as most of what a GPU may have is. */
 static int attribute_of(const struct model *model, CUdevice device, int attribute) {
-    bool hopper = model->sm >= 90;
     switch (attribute) {
-    case 1: /* threads a block */
-    case 2: /* block x */
-    case 3: /* block y */
-        return 1024;
-    case 4: /* block z */
-        return 64;
-    case 5: /* grid x */
-        return 0x7fffffff;
-    case 6: /* grid y */
-    case 7: /* grid z */
-        return 65535;
-    case 8: /* shared memory a block */
-        return 48 * KIB;
-    case 9: /* constant memory */
-        return 64 * KIB;
-    case 10: /* warp */
-        return 32;
-    case 11: /* pitch */
-        return 0x7fffffff;
-    case 12: /* registers a block */
-    case 82: /* and a multiprocessor */
-        return 65536;
-    case 13: /* clock, kHz */
-        return 1980000;
-    case 14: /* texture alignment */
-    case 30: /* and of surfaces */
-        return 512;
     case 16:
         return model->multiprocessors;
     case 33: /* PCI bus */
         return device + 1;
-    case 36: /* memory clock, kHz */
-        return 2619000;
-    case 37: /* bits of the memory's bus */
-        return 5120;
     case 38:
         return model->l2;
     case 39:
@@ -218,27 +208,14 @@ static int attribute_of(const struct model *model, CUdevice device, int attribut
         return model->optin;
     case 106:
         return model->ctas;
-    case 111: /* shared memory that the system keeps of each block */
-        return 1 * KIB;
-    case 15:  /* overlap */
-    case 19:  /* host memory can be mapped */
-    case 31:  /* concurrent kernels */
-    case 40:  /* copy engines */
-    case 41:  /* unified addresses */
-    case 78:  /* stream priorities */
-    case 79:  /* L1 of global memory */
-    case 80:  /* and of local */
-    case 83:  /* managed memory */
-    case 90:  /* preemption */
-    case 95:  /* cooperative launch */
-    case 115: /* memory pools */
-        return 1;
     case 120: /* clusters */
     case 127: /* tensor maps */
-        return hopper;
-    default:
-        return 0;
+        return model->sm >= 90;
     }
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        if (common[i].attribute == attribute)
+            return common[i].value;
+    return 0;
 }
 
 EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
@@ -302,8 +279,9 @@ EXPORT CUresult cuCtxGetCurrent(CUcontext *context) {
 
 EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
     BEGIN;
-    REQUIRE(current_context(), CUDA_ERROR_INVALID_CONTEXT);
-    *device = current_context()->device;
+    CUcontext context = current_context();
+    REQUIRE(context, CUDA_ERROR_INVALID_CONTEXT);
+    *device = context->device;
     return CUDA_SUCCESS;
 }
 
@@ -342,17 +320,19 @@ EXPORT CUresult cuCtxSynchronize_v2(CUcontext context) {
 
 EXPORT CUresult cuCtxGetLimit(size_t *value, int limit) {
     BEGIN;
-    REQUIRE(current_context(), CUDA_ERROR_INVALID_CONTEXT);
+    CUcontext context = current_context();
+    REQUIRE(context, CUDA_ERROR_INVALID_CONTEXT);
     REQUIRE(limit >= 0 && limit < 9, CUDA_ERROR_UNSUPPORTED_LIMIT);
-    *value = current_context()->limits[limit];
+    *value = context->limits[limit];
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuCtxSetLimit(int limit, size_t value) {
     BEGIN;
-    REQUIRE(current_context(), CUDA_ERROR_INVALID_CONTEXT);
+    CUcontext context = current_context();
+    REQUIRE(context, CUDA_ERROR_INVALID_CONTEXT);
     REQUIRE(limit >= 0 && limit < 7, CUDA_ERROR_UNSUPPORTED_LIMIT);
-    current_context()->limits[limit] = value;
+    context->limits[limit] = value;
     return CUDA_SUCCESS;
 }
 

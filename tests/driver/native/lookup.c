@@ -142,8 +142,9 @@ static CUresult call_absent(size_t number) {
 /* One function for each number, since a function that is called by address alone cannot know its name. */
 #define ABSENT(n) static CUresult absent_##n(void) { return call_absent(0x##n); }
 #define NAMED(n) (any_function)absent_##n,
-#define SIXTEEN(X, n) \
-    X(n##0) X(n##1) X(n##2) X(n##3) X(n##4) X(n##5) X(n##6) X(n##7) X(n##8) X(n##9) X(n##a) X(n##b) X(n##c) X(n##d) X(n##e) X(n##f)
+#define SIXTEEN(X, n)                                                                                        \
+    X(n##0) X(n##1) X(n##2) X(n##3) X(n##4) X(n##5) X(n##6) X(n##7)                                          \
+    X(n##8) X(n##9) X(n##a) X(n##b) X(n##c) X(n##d) X(n##e) X(n##f)
 #define SIXTEENS(X, n)                                                                                       \
     SIXTEEN(X, n##0) SIXTEEN(X, n##1) SIXTEEN(X, n##2) SIXTEEN(X, n##3) SIXTEEN(X, n##4) SIXTEEN(X, n##5)    \
     SIXTEEN(X, n##6) SIXTEEN(X, n##7) SIXTEEN(X, n##8) SIXTEEN(X, n##9) SIXTEEN(X, n##a) SIXTEEN(X, n##b)    \
@@ -154,7 +155,9 @@ SIXTEENS(ABSENT, 1)
 SIXTEENS(ABSENT, 2)
 SIXTEENS(ABSENT, 3)
 
-static const any_function answers[ABSENT_MOST] = {SIXTEENS(NAMED, 0) SIXTEENS(NAMED, 1) SIXTEENS(NAMED, 2) SIXTEENS(NAMED, 3)};
+static const any_function answers[ABSENT_MOST] = {
+    SIXTEENS(NAMED, 0) SIXTEENS(NAMED, 1) SIXTEENS(NAMED, 2) SIXTEENS(NAMED, 3)
+};
 
 static any_function answer_for(const char *name) {
     for (size_t i = 0; i < absent_count; i++)

@@ -1,0 +1,44 @@
+"""What kernels print, which the driver writes to the process's standard output by itself, past Python.
+
+Imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_STDOUT, _STDERR = 1, 2
+
+
+@contextmanager
+def printing(*, to_stderr: bool) -> Iterator[None]:
+    """What is printed meanwhile is out when this ends, after all that was printed before.
+
+    With ``to_stderr`` it goes to standard error, since standard output is a document's alone; left as it is where
+    there is no such file to go to or come from.
+    """
+    sys.stdout.flush()
+    try:
+        kept = os.dup(_STDOUT) if to_stderr else None
+    except OSError:
+        kept = None
+    _flush()
+    try:
+        if kept is not None:
+            os.dup2(_STDERR, _STDOUT)
+        yield
+    finally:
+        _flush()
+        if kept is not None:
+            os.dup2(kept, _STDOUT)
+            os.close(kept)
+
+
+def _flush() -> None:
+    """Write out what C's own streams hold; on Windows no library is known to be the one that the driver uses."""
+    if sys.platform != "win32":
+        ctypes.CDLL(None).fflush(None)
