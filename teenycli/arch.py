@@ -12,36 +12,38 @@ from dataclasses import dataclass
 
 from teenycli.errors import TeenyError
 
-_TARGET = re.compile(r"(?:sm|compute)_([0-9]{2,3})([af]?)")
+_TARGET = re.compile(r"(?:sm|compute|(code))_([0-9]{2,3})([af]?)")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """A ``.target`` such as ``sm_90a``: compute capability times ten, and the suffix.
 
-    Suffix ``a`` means "this architecture only", ``f`` "this family only" (PTX ISA, ".target").
+    Suffix ``a`` means "this architecture only", ``f`` "this family only" (PTX ISA, ".target"). ``is_code``: machine
+    code of that architecture, not PTX for it.
     """
 
     sm: int
     suffix: str = ""
+    is_code: bool = False
 
     @property
     def capability(self) -> tuple[int, int]:
         return divmod(self.sm, 10)
 
     def __str__(self) -> str:
-        return f"sm_{self.sm}{self.suffix}"
+        return f"sm_{self.sm}{self.suffix}{' (machine code)' if self.is_code else ''}"
 
 
 def parse_target(text: str) -> Target:
-    """``sm_90a``, ``compute_90a`` or ``90`` as a :class:`Target`.
+    """``sm_90a``, ``compute_90a`` or ``90`` as a :class:`Target`; ``code_90`` is machine code for sm_90.
 
     Raises TeenyError ``unknown-target`` for anything else.
     """
     match = _TARGET.fullmatch(text) or _TARGET.fullmatch(f"sm_{text}")
     if match is None:
         raise TeenyError("unknown-target", f"'{text}' is no GPU target", hint="write it as sm_90, sm_90a or 90")
-    return Target(int(match[1]), match[2])
+    return Target(int(match[2]), match[3], match[1] is not None)
 
 
 #: CUDA 13 gave Thor, whose capability was 10.1, the number 11.0; texts made before still say sm_101.
@@ -52,12 +54,13 @@ def takes_target(target: Target, sm: int) -> bool:
     """Whether a GPU of architecture ``sm`` (90 for sm_90) runs PTX of this ``.target``.
 
     PTX runs on its own architecture and every later one; with suffix ``a`` on its own alone, with ``f`` on later
-    members of its family, which share the major number (PTX ISA, ".target").
+    members of its family, which share the major number (PTX ISA, ".target"), and so does machine code (CUDA C++
+    Programming Guide, "Binary Compatibility").
     """
     wanted, have = _RENAMED.get(target.sm, target.sm), _RENAMED.get(sm, sm)
     if target.suffix == "a":
         return have == wanted
-    if target.suffix == "f":
+    if target.suffix == "f" or target.is_code:
         return have >= wanted and have // 10 == wanted // 10
     return have >= wanted
 
@@ -66,7 +69,7 @@ def target_rule(target: Target) -> str:
     """What :func:`takes_target` demands, as the end of "this PTX runs on …"."""
     if target.suffix == "a":
         return f"sm_{target.sm} only"
-    if target.suffix == "f":
+    if target.suffix == "f" or target.is_code:
         return f"the sm_{target.sm // 10}x family, from sm_{target.sm} on"
     return f"sm_{target.sm} and later"
 
@@ -85,7 +88,7 @@ _SINCE = {
 
 def target_since(target: Target) -> tuple[int, int] | None:
     """The PTX version that brought ``target``; None for one not known here."""
-    return _SINCE.get((target.sm, target.suffix))
+    return None if target.is_code else _SINCE.get((target.sm, target.suffix))
 
 
 #: First and last sm of a range, and the address in constant bank 0 at which kernel parameters begin.

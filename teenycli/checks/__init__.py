@@ -88,6 +88,8 @@ def check_memory(
     ``largest`` are the inputs that should be read (see ``largest_inputs``), ``work`` bounds what it takes, in
     operations on threads. Raises what parsing the body raises.
     """
+    if module.source.image is not None:
+        return []
     subjects = subjects_of(plan, module, spec)
     trace = traced(subjects, work)
     found = list(memory(subjects, trace, largest))
@@ -111,6 +113,8 @@ def _worst_first(found: list[Finding]) -> list[Finding]:
 def _of_arguments(subjects: Sequence[Subject]) -> list[Finding]:
     """What is wrong between arguments and parameters."""
     misfits = list(_of_launches(_ARGUMENTS, subjects))
+    if subjects[0].module.source.image is not None:
+        return misfits  # of machine code no body can be read
     found = [*misfits, *_of_plan(_BUFFERS, subjects)]
     if not misfits:
         found += [*_of_plan(_MEANING, subjects), *_of_launches(_VALUES, subjects)]
@@ -140,7 +144,7 @@ def _in_launches(finding: Finding, which: list[int], count: int) -> Finding:
 
 def directed(plan: Plan, module: Module, spec: OpSpec) -> Plan:
     """The plan with each buffer's role from what the body does with it: for launches whose buffers say none."""
-    return with_directions(subjects_of(plan, module, spec)[0])
+    return plan if module.source.image is not None else with_directions(subjects_of(plan, module, spec)[0])
 
 
 __all__ = [

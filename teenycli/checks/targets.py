@@ -44,7 +44,7 @@ def driver_fits(subjects: Sequence[Subject]) -> Iterator[Finding]:
     """The driver that the launch is for takes PTX of this ``.version``."""
     module, driver = subjects[0].module, subjects[0].host.driver
     newest = None if driver is None else driver.newest_ptx
-    if newest is None or module.version <= newest:
+    if newest is None or module.source.image is not None or module.version <= newest:
         return
     message, hint = too_new(module.version, f"this is {driver}", newest)
     yield Finding("ptx-version", message, where=Place(module.source.name), hint=hint)

@@ -76,7 +76,7 @@ def _path_of(spec: KernelSpec) -> str | Path:
 
 
 def _module_at(path: str | Path) -> Module:
-    return outline(read_source(path))
+    return outline(read_source(path, code=True))
 
 
 class Modules:

@@ -56,7 +56,7 @@ def entries(files: tuple[str, ...], sm: str | None, as_json: bool, quiet: bool, 
 
 def describe(file: str, sm: int | None, bodies: bool) -> FileRow:
     """The row of one file; ``bodies`` asks for what only parsing them tells. Raises what reading it raises."""
-    module = outline(read_source(file))
+    module = outline(read_source(file, code=True))
     sm = parse_target(module.target).sm if sm is None else sm
     found = module.entries
     readable = demangle(entry.name for entry in found)
@@ -69,7 +69,7 @@ def _entry(module: Module, entry: Function, sm: int, demangled: str | None, bodi
     static, dynamic = shared_memory(module, entry)
     hidden = hidden_count(module, entry, metadata)
     usages = body = None
-    if bodies:
+    if bodies and module.source.image is None:
         from teenycli.ptx.usage import usage_of
 
         code = code_of(module, entry)

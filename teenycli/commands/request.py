@@ -32,6 +32,7 @@ class Options:
     device: str
     seed: int
     inputs: tuple[str, ...]
+    variables: tuple[str, ...]
     checkpoint: str | None
     node: str | None
     saves: tuple[str, ...]
@@ -65,7 +66,8 @@ _ONE_OP = ("case", "checkpoint", "node", "backward", "gradcheck")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to run. ``inputs``, ``saves`` and ``expects`` are texts by buffer or output name; ``adhoc`` is --ptx.
+    """What to run. ``inputs``, ``saves`` and ``expects`` are texts by buffer or output name, ``variables`` by that of a
+    variable of the PTX; ``adhoc`` is --ptx.
 
     Of several ops in a row (``chain``), ``spec`` is the first.
     """
@@ -77,6 +79,7 @@ class Request:
     inputs: dict[str, str]
     saves: dict[str, str]
     expects: dict[str, str]
+    variables: dict[str, str]
     chain: Chain | None = None
 
 
@@ -107,6 +110,7 @@ def request_of(ctx: click.Context, options: Options) -> Request:
         {name: _from_here(text) for name, text in inputs.items()},
         _pairs("--save", options.saves),
         _pairs("--expect", options.expects),
+        _pairs("--global", options.variables),
         chain,
     )
 

@@ -25,6 +25,8 @@ _FORMS = "n=i32:1024, x=f32[1024], w=f16[64,32]:random, p=null, y=alias:x, s=byt
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=INIT", help="Fill a buffer otherwise; with --ptx also "
               "NAME=f32[N]:INIT, a buffer that only a struct points to.")  # fmt: skip
+@click.option("--global", "variables", multiple=True, metavar="NAME=[DTYPE:]INIT", help="What a .global or .const "
+              "variable of the PTX holds.")  # fmt: skip
 @checkpoint_options
 @click.option("--save", "saves", multiple=True, metavar="NAME=FILE", help="Save an output: .npy, .npz or .bin.")
 @click.option("--expect", "expects", multiple=True, metavar="NAME=@FILE", help="Compare an output with a file.")
@@ -33,7 +35,9 @@ _FORMS = "n=i32:1024, x=f32[1024], w=f16[64,32]:random, p=null, y=alias:x, s=byt
 @click.option("--no-check", is_flag=True, help="Launch in spite of findings, where a launch can be laid out at all.")
 @click.option("--timeout", type=float, callback=amount, default=600, show_default=True, metavar="SECONDS",
               help="End a launch that takes longer; 0 for never.")  # fmt: skip
-@click.option("--ptx", metavar="FILE", help="Run this PTX with no manifest; the options below describe the launch.")
+@click.option(
+    "--ptx", metavar="FILE", help="Run this PTX (or cubin) with no manifest; the options below describe the launch."
+)
 @click.option("-a", "--arg", "args", multiple=True, metavar="NAME=SPEC", help=f"The kernel's next argument: {_FORMS}")
 @click.option("--entry", metavar="NAME", help="The entry, where the PTX has several.")
 @click.option("--grid", metavar="X[,Y[,Z]]", help="CTAs to launch.")

@@ -6,7 +6,7 @@ May import the rooms below; numpy is here through ``tensors``, so commands impor
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,6 +15,7 @@ from teenycli.devices.base import Device
 from teenycli.devices.contents import backward_names, initial_arrays, name_of, reference_arrays, reference_names
 from teenycli.devices.execute import Execution, Lease, execute
 from teenycli.devices.gradcheck import Pair, check_gradients
+from teenycli.devices.variables import initial_globals
 from teenycli.errors import Finding, Place, TeenyError, did_you_mean
 from teenycli.launch.build import init_of
 from teenycli.launch.plan import Buffer, Plan
@@ -87,7 +88,7 @@ class How:
     """How a case is run: the options that all have in common.
 
     ``saved`` are names of outputs to be saved. Without a manifest (``adhoc``) the outputs are the buffers that changed
-    and those that are saved.
+    and those that are saved. ``variables`` are initialisers of variables of the PTX, by name.
     """
 
     seed: int
@@ -96,6 +97,7 @@ class How:
     adhoc: bool = False
     saved: Sequence[str] = ()
     gradcheck: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_case(
@@ -117,7 +119,11 @@ def run_case(
     wanted = {*how.expect.files, *how.saved}
     some = any(buffer.name in wanted and not buffer.is_output for buffer in plan.buffers)
     everything = keep or how.adhoc or some
-    execution = execute(plan, judged.module, device, arrays, timeout=how.timeout, everything=everything, lease=lease)
+    variables = initial_globals(judged.kernel, judged.module, how.seed, how.variables)
+    execution = execute(
+        plan, judged.module, device, arrays, timeout=how.timeout, everything=everything, lease=lease,
+        variables=variables,
+    )  # fmt: skip
     named = reference_names(spec, plan, arrays)
     return _outcome(judged, execution, arrays, named, how)
 
@@ -130,7 +136,8 @@ def run_backward(judged: Judged, forward: Outcome, device: Device, how: How) -> 
     """
     spec, plan = judged.spec, judged.plan
     arrays = initial_arrays(spec, plan, how.seed, forward.execution.arrays)
-    execution = execute(plan, judged.module, device, arrays, timeout=how.timeout)
+    variables = initial_globals(judged.kernel, judged.module, how.seed, how.variables)
+    execution = execute(plan, judged.module, device, arrays, timeout=how.timeout, variables=variables)
     pair = Pair(spec, forward.judged.plan, plan)
     named = backward_names(spec, plan, arrays, forward.initial)
     outcome = _outcome(judged, execution, arrays, named, how)
@@ -144,6 +151,7 @@ def run_backward(judged: Judged, forward: Outcome, device: Device, how: How) -> 
         arrays["grad_output"],
         execution.arrays,
         how.timeout,
+        initial_globals(spec, forward.judged.module, how.seed, how.variables),
     )
     return replace(outcome, gradients=checked)
 

@@ -29,7 +29,8 @@ from teenycli.commands.running import (
 from teenycli.devices.base import Device
 from teenycli.devices.contents import name_of
 from teenycli.devices.gradcheck import Pair, check_differentiable
-from teenycli.devices.select import choose
+from teenycli.devices.select import Chosen, choose
+from teenycli.devices.variables import check_globals
 from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.exits import Exit
 from teenycli.launch.backward import plan_backward
@@ -43,6 +44,7 @@ from teenycli.report.jsonout import run_document
 from teenycli.report.launch_table import run_page
 from teenycli.report.numbers import case, count
 from teenycli.report.problems import closing, problem
+from teenycli.report.progress import ProgressLine
 from teenycli.report.rows import Compared, RunReport, RunRow
 from teenycli.tensors.files import FileRef, Save, check_saves, parse_file, save_all
 
@@ -80,12 +82,15 @@ class Session:
                 check_expectations(one.plan, self._expectation(expect, one.plan))
         self._check_saves(judged[0], saves)
         how = How(self.options.seed, self.options.timeout, expect, self.request.adhoc, tuple(saves),
-                  self.options.gradcheck)  # fmt: skip
+                  self.options.gradcheck, self.request.variables)  # fmt: skip
+        check_globals([one.module for steps in judged for one in steps], self.request.variables)
         # With --json standard output is the document's alone.
         output = sys.stderr.write if self.options.as_json else None
-        device, reason = choose(self.options.device, self.module, judged[0][0].plan.entry, output)
+        progress = None if self.options.quiet else ProgressLine(self.console.err)
+        chosen = choose(self.options.device, self.module, judged[0][0].plan.entry, output, progress)
+        device = chosen.device
         with _closing(device):
-            self._tell_device(reason)
+            self._tell_device(chosen)
             stopped = [finding for steps in judged for one in steps for finding in self._astray(one, device)]
             if stopped:
                 return self._refuse(stopped)
@@ -205,9 +210,14 @@ class Session:
         """What is expected of the outputs of a plan, by their names in it."""
         return expect
 
-    def _tell_device(self, reason: str) -> None:
-        if not self.options.quiet and (self.options.device == "auto" or self.options.verbose):
-            self.console.tell(f"teeny: {reason}")
+    def _tell_device(self, chosen: Chosen) -> None:
+        if self.options.quiet:
+            return
+        if self.options.verbose:
+            for line in chosen.gpus:
+                self.console.tell(f"teeny: {line}")
+        if self.options.device == "auto" or self.options.verbose:
+            self.console.tell(f"teeny: {chosen.reason}")
 
     # --- the launch ---
 

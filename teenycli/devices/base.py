@@ -72,6 +72,13 @@ class Device(Protocol):
         """Compile ``entry``. Raises TeenyError with exit UNSUPPORTED when this device cannot run it."""
         ...
 
+    def set_variable(self, kernel: Kernel, name: str, data: Bytes) -> None:
+        """Write ``data``, all its bytes, into the ``.global`` or ``.const`` variable ``name`` of the kernel's module.
+
+        Nothing happens where the device has left the variable out, since no code uses it.
+        """
+        ...
+
     def upload(self, name: str, data: Bytes, align: int = 256) -> DeviceBuffer:
         """Allocate a buffer of ``len(data)`` bytes at an address divisible by ``align`` and copy ``data`` into it."""
         ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,7 @@ def execute(
     everything: bool = False,
     kernels: Mapping[str, Kernel] | None = None,
     lease: Lease | None = None,
+    variables: Mapping[str, npt.NDArray[np.uint8]] = MappingProxyType({}),
 ) -> Execution:
     """Run every launch of ``plan`` on ``device``, which stays open.
 
@@ -73,6 +75,7 @@ def execute(
     that lie apart in memory are laid out here, and come back tight.
     ``timeout`` is for each launch, in seconds, 0 for none. What comes back are the outputs, or all buffers but scratch
     when ``everything`` is wanted. ``kernels`` are those of ``load_kernels``, for a plan that is run again and again.
+    ``variables`` are the bytes of the module's own that are set before, by name.
     Buffers are let go of however it ends, but for those of a ``lease``.
 
     Raises TeenyError: ``launch-limits``, ``buffer-size``, and whatever the device raises.
@@ -82,6 +85,9 @@ def execute(
     lease = Lease() if lease is None else lease
     contents = {b.name: _bytes_of(b, arrays) for b in plan.buffers if b.name not in lease.taken}
     kernels = load_kernels(plan, module, device) if kernels is None else kernels
+    for kernel in kernels.values():
+        for name, data in variables.items():
+            device.set_variable(kernel, name, data)
     with Releases() as held:
         buffers: dict[str, DeviceBuffer] = dict(lease.taken)
         for buffer in plan.buffers:

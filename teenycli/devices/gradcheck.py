@@ -1,18 +1,20 @@
 """Gradients from a device's backward kernel beside central differences of its forward kernel.
 
 May import ``errors``, ``launch.plan``, ``manifest.spec``, ``ptx.model``, ``tensors``, ``devices.base``,
-``devices.execute``, and numpy.
+``devices.execute``, ``devices.variables``, and numpy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
 from teenycli.devices.base import Device
 from teenycli.devices.execute import Array, execute, load_kernels
+from teenycli.devices.variables import Bytes
 from teenycli.errors import TeenyError
 from teenycli.launch.plan import Buffer, Plan
 from teenycli.manifest.spec import OpSpec, grad_name
@@ -71,17 +73,20 @@ def check_gradients(
     grad_output: Array,
     gradients: Mapping[str, Array],
     timeout: float,
+    variables: Mapping[str, Bytes] = MappingProxyType({}),
 ) -> tuple[GradientCheck, ...]:
     """Each of ``gradients`` beside central differences of sum(output * ``grad_output``).
 
-    ``module`` is the forward's; ``arrays`` are what its buffers hold at first. Raises what the device raises, and
-    ``gradcheck-step``.
+    ``module`` is the forward's; ``arrays`` are what its buffers hold at first, ``variables`` what the module's do.
+    Raises what the device raises, and ``gradcheck-step``.
     """
     kernels = load_kernels(pair.forward, module, device)
     table = pair.spec.gradcheck
 
     def output(changed: dict[str, Array]) -> Array:
-        done = execute(pair.forward, module, device, {**arrays, **changed}, timeout=timeout, kernels=kernels)
+        done = execute(
+            pair.forward, module, device, {**arrays, **changed}, timeout=timeout, kernels=kernels, variables=variables
+        )
         return done.arrays[pair.output.name]
 
     found = []

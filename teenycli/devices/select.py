@@ -6,13 +6,16 @@ devices themselves inside the functions that open them.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from teenycli.arch import parse_target, takes_target, target_rule
 from teenycli.devices.base import Device
 from teenycli.devices.cuda.gpu import Gpu
-from teenycli.devices.cuda.probe import PATIENT, Survey, survey
+from teenycli.devices.cuda.listing import listing
+from teenycli.devices.cuda.probe import PATIENT, Survey, kernel_module_version, survey
 from teenycli.errors import TeenyError, did_you_mean
 from teenycli.exits import Exit
 from teenycli.ptx.model import Module
@@ -22,25 +25,37 @@ _CUDA = re.compile(r"cuda(?::([0-9]{1,4}))?")
 
 
 Output = Callable[[str], object]
+Progress = Callable[[str, int, int], object]
 
 
-def choose(spec: str, module: Module, entry: str, output: Output | None = None) -> tuple[Device, str]:
-    """The device that ``spec`` asks for, open, and a sentence for the user that says what it is and why it.
+class Chosen(NamedTuple):
+    """The device, open; a sentence for the user that says what it is and why it; and lines on all GPUs there are."""
+
+    device: Device
+    reason: str
+    gpus: tuple[str, ...] = ()
+
+
+def choose(
+    spec: str, module: Module, entry: str, output: Output | None = None, progress: Progress | None = None
+) -> Chosen:
+    """The device that ``spec`` asks for.
 
     ``auto`` takes the first GPU that runs this PTX, else the CPU device. ``cuda`` takes the first that runs it, else
     the first, whose ``load`` then says what is wrong. ``output`` takes what kernels print on the CPU device (standard
-    output when None); a GPU's driver prints by itself, to standard error where an ``output`` is given.
+    output when None); a GPU's driver prints by itself, to standard error where an ``output`` is given. ``progress`` is
+    told how far large copies are.
 
     Raises TeenyError: ``unknown-device`` (exit UNUSABLE); ``no-device``, ``no-cuda-package`` (exit NO_DEVICE).
     """
     match = _CUDA.fullmatch(spec)
     if match is not None:
-        return _cuda(survey(PATIENT), match[1], module, entry, output)
+        return _cuda(survey(PATIENT), match[1], module, entry, output, progress)
     if spec == "auto":
-        return _auto(survey(), module, entry, output)
+        return _auto(survey(), module, entry, output, progress)
     if spec == "cpu":
         device = open_cpu(output)
-        return device, f"running on cpu ({device.description}), as asked"
+        return Chosen(device, f"running on cpu ({device.description}), as asked")
     hint = "did you mean 'cuda'?" if spec == "gpu" else did_you_mean(spec, ("auto", "cpu", "cuda", "cuda:0"))
     raise TeenyError(
         "unknown-device",
@@ -56,10 +71,10 @@ def open_cpu(output: Output | None = None) -> Device:
     return CpuDevice(output=output)
 
 
-def open_gpu(index: int, output: Output | None = None) -> Device:
+def open_gpu(index: int, output: Output | None = None, progress: Progress | None = None) -> Device:
     from teenycli.devices.cuda.device import CudaDevice
 
-    return CudaDevice(index, prints_to_stderr=output is not None)
+    return CudaDevice(index, progress=progress, prints_to_stderr=output is not None)
 
 
 def unfit(gpu: Gpu, module: Module, entry: str) -> str | None:
@@ -67,7 +82,7 @@ def unfit(gpu: Gpu, module: Module, entry: str) -> str | None:
     target = parse_target(module.target)
     if not takes_target(target, gpu.sm):
         return f"'{entry}' is for {target}, which runs on {target_rule(target)}, and {gpu} is not that"
-    newest = newest_ptx(gpu.cuda)
+    newest = None if module.source.image is not None else newest_ptx(gpu.cuda)
     if newest is not None and module.version > newest:
         return (
             f"'{entry}' is PTX {dotted(module.version)}, and {gpu} has a driver of CUDA {dotted(gpu.cuda)}, "
@@ -76,7 +91,9 @@ def unfit(gpu: Gpu, module: Module, entry: str) -> str | None:
     return None
 
 
-def _cuda(found: Survey, number: str | None, module: Module, entry: str, output: Output | None) -> tuple[Device, str]:
+def _cuda(
+    found: Survey, number: str | None, module: Module, entry: str, output: Output | None, progress: Progress | None
+) -> Chosen:
     if not found.gpus:
         raise found.error()
     index, why = int(number or 0), "as asked"
@@ -84,28 +101,38 @@ def _cuda(found: Survey, number: str | None, module: Module, entry: str, output:
         fit = [index for index, gpu in enumerate(found.gpus) if unfit(gpu, module, entry) is None]
         index, why = (fit[0], "the first that runs it") if fit else (0, "the first there")
     if index >= len(found.gpus):
-        raise TeenyError(
-            "no-device",
-            f"there is no cuda:{index}; those there: {', '.join(map(str, found.gpus))}",
-            hint="CUDA_VISIBLE_DEVICES, where it is set, says which GPUs are there and numbers them",
-            exit=Exit.NO_DEVICE,
-        )
-    device = open_gpu(index, output)
-    return device, f"running on {device.name} ({device.description}), {why}"
+        raise _no_such_gpu(index, found)
+    device = open_gpu(index, output, progress)
+    reason = f"running on {device.name} ({device.description}), {why}"
+    return Chosen(device, reason, _listing(found, device.name, why, module, entry))
 
 
-def _auto(found: Survey, module: Module, entry: str, output: Output | None) -> tuple[Device, str]:
+def _no_such_gpu(index: int, found: Survey) -> TeenyError:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    hint = None if visible is None else f"CUDA_VISIBLE_DEVICES is '{visible}': it chooses the GPUs and numbers them"
+    there = ", ".join(map(str, found.gpus))
+    return TeenyError("no-device", f"there is no cuda:{index}; those there: {there}", hint=hint, exit=Exit.NO_DEVICE)
+
+
+def _listing(found: Survey, taken: str, why: str, module: Module, entry: str) -> tuple[str, ...]:
+    return tuple(listing(found, taken, why, lambda gpu: unfit(gpu, module, entry), kernel_module_version(), os.environ))
+
+
+def _auto(found: Survey, module: Module, entry: str, output: Output | None, progress: Progress | None) -> Chosen:
     passed: list[str] = []
     for index, gpu in enumerate(found.gpus):
         why = unfit(gpu, module, entry)
         if why is None:
             try:
-                device = open_gpu(index, output)
+                device = open_gpu(index, output, progress)
             except TeenyError as error:
                 why = f"{error}" + (f" ({error.finding.hint})" if error.finding.hint else "")
             else:
-                return device, f"running on {device.name} ({device.description})" + "".join(f"; {p}" for p in passed)
+                reason = f"running on {device.name} ({device.description})" + "".join(f"; {p}" for p in passed)
+                lines = _listing(found, device.name, "the first that runs it", module, entry)
+                return Chosen(device, reason, lines)
         passed.append(why)
     device = open_cpu(output)
     why = "; ".join(passed) or found.problem or "no GPU"
-    return device, f"running on cpu ({device.description}): {why}"
+    lines = _listing(found, device.name, "", module, entry)
+    return Chosen(device, f"running on cpu ({device.description}): {why}", lines)

@@ -164,7 +164,7 @@ class _Decoder:
 
 
 #: Tables whose keys are the user's own names.
-_FREE_TABLES = ("dims", "consts", "scalars", "ignore")
+_FREE_TABLES = ("dims", "consts", "scalars", "globals", "ignore")
 _WORD = re.compile(r"\w+")
 
 

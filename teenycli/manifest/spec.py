@@ -196,6 +196,8 @@ class KernelSpec(msgspec.Struct, frozen=True, kw_only=True):
     shared: Expression | None = None
     launches: Expression | None = None
     tensormaps: Mapping[str, TensorMapSpec] = msgspec.field(default_factory=dict)
+    #: What variables of the PTX hold, by name: an initialiser, with ``DTYPE:`` before it where that is not the PTX's.
+    globals: Mapping[str, Init] = msgspec.field(default_factory=dict)
     hidden: int | None = None
     cooperative: bool | None = None
     pdl: bool | None = None

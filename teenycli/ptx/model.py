@@ -195,10 +195,14 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text of one PTX file, without NUL tail, and the name that messages give it."""
+    """The text of one PTX file, without NUL tail, and the name that messages give it.
+
+    Where the file holds machine code, that is ``image``, and the text declares its entries, with nothing in them.
+    """
 
     name: str
     text: str = field(repr=False)
+    image: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,4 +252,6 @@ def _slow_body_end(text: str, start: int) -> int:
 @lru_cache(maxsize=8)
 def outline(source: Source) -> Module:
     """The outline of a PTX text. Raises TeenyError "syntax" with file, line, column and what was expected."""
-    return _Outline(source).read()
+    module = _Outline(source).read()
+    # Machine code runs on fewer GPUs than PTX for the same architecture.
+    return module if source.image is None else replace(module, target=module.target.replace("sm_", "code_"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from teenycli.arch import parse_target
 from teenycli.report.layout import Column, Fields, Item, Table
 from teenycli.report.numbers import count, size, triple
 from teenycli.report.rows import EntryRow, FileRow
@@ -43,7 +44,8 @@ def _file_line(row: FileRow) -> Line:
     module = row.module
     assert module is not None
     version = ".".join(map(str, module.version))
-    about = [f"PTX {version}", module.target, f"{module.address_size}-bit", count(len(row.entries), "entry", "entries")]
+    what = [f"PTX {version}", module.target] if module.source.image is None else [str(parse_target(module.target))]
+    about = [*what, f"{module.address_size}-bit", count(len(row.entries), "entry", "entries")]
     if row.sm is not None and row.entries:
         about.append(f"offsets as on sm_{row.sm}")
     return line(Span(visible(row.file), "title"), Span(f"  {', '.join(about)}", "dim"))

@@ -48,7 +48,7 @@ def _file(row: FileRow) -> Json:
     module = row.module
     return {
         "file": row.file,
-        "version": f"{module.version[0]}.{module.version[1]}" if module else None,
+        "version": f"{module.version[0]}.{module.version[1]}" if module and module.source.image is None else None,
         "target": module.target if module else None,
         "address_size": module.address_size if module else None,
         "sm": row.sm,

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +91,7 @@ def test_a_launch_is_timed_by_the_gpu(device: CudaDevice) -> None:
     assert 19 < ms < 60
 
 
-@pytest.mark.parametrize("nbytes", [1, 255, 1 << 20, (1 << 28) + 3])
+@pytest.mark.parametrize("nbytes", [1, 255, 1 << 20, (1 << 26) + 3])
 def test_copies_of_any_size_return_whole(device: CudaDevice, nbytes: int) -> None:
     data = np.random.default_rng(nbytes).integers(0, 256, nbytes, np.uint8)
     buffer = device.upload("x", data, 4096)
@@ -102,6 +103,34 @@ def test_more_memory_than_there_is(device: CudaDevice) -> None:
     with pytest.raises(DriverError) as caught:
         device._driver.allocate(1 << 46)
     assert caught.value.code == OUT_OF_MEMORY
+
+
+@pytest.mark.parametrize("declared", [".visible .global", ".global", ".visible .const",
+                                      ".visible .global .attribute(.managed)"])  # fmt: skip
+def test_a_variable_of_the_ptx_can_be_set(device: CudaDevice, declared: str) -> None:
+    space = "const" if ".const" in declared else "global"
+    body = f"ld.param.u64 %rd1, [p];\nld.{space}.u32 %r1, [table+4];\nst.global.u32 [%rd1], %r1;"
+    loaded = device.load(kernel(body, P, head=f"{declared} .align 4 .b8 table[8];"), "k")
+    buffers = one_word(device)
+    for value in (5, 6):
+        device.set_variable(loaded, "table", np.array([1, 0, 0, 0, value, 0, 0, 0], np.uint8))
+        device.launch(loaded, launch([pointer("x")]), buffers, 10)
+        assert word(device, buffers) == value
+
+
+def test_machine_code_runs_and_its_parameters_lie_where_it_is_read_to_say(device: CudaDevice) -> None:
+    path = ROOT / "tests" / "ptx" / "code" / f"sm_{device.gpu.sm // 10 * 10}.cubin"
+    if not path.exists():
+        pytest.skip(f"there is no {path.name}")
+    module = outline(read_source(path, code=True))
+    for entry in module.entries:
+        assert device.load(module, entry.name).facts.static_shared >= (256 if entry.name == "mixed" else 0)
+    x = np.arange(300, dtype=np.float32)
+    buffers: dict[str, DeviceBuffer] = {name: device.upload(name, x.view(np.uint8)) for name in "xy"}
+    args = [pointer("x"), pointer("y"), scalar("f32", 4, 2.5), scalar("u32", 4, 299)]
+    once = replace(launch(args, (3, 1, 1), (128, 1, 1)), entry="scale")
+    device.launch(device.load(module, "scale"), once, buffers, 10)
+    np.testing.assert_array_equal(device.download(buffers["y"]).view(np.float32), np.append(x[:-1] * 2.5, x[-1]))
 
 
 # --- parameters --------------------------------------------------------------------------------------------------
@@ -182,7 +211,7 @@ def test_what_the_driver_refuses_is_explained_and_the_device_goes_on(
     assert word(device, buffers) == 7
 
 
-@pytest.mark.parametrize("cluster", [1, 2, 8])
+@pytest.mark.parametrize("cluster", [1, 2, 8, 16])
 @pytest.mark.parametrize(
     ("directives", "version"),
     [
@@ -196,6 +225,8 @@ def test_a_grid_counts_ctas_with_clusters_too(device: CudaDevice, cluster: int, 
     why = unfit(device.gpu, module, "k")
     if why is not None:
         pytest.skip(why)
+    if cluster > device.limits.cluster and device.gpu.sm >= 110:
+        pytest.skip(f"{device.gpu} has no clusters beyond the portable size")
     buffers = one_word(device)
     once = launch([pointer("x")], (16, 1, 1), (32, 1, 1), cluster=(cluster, 1, 1))
     device.launch(device.load(module, "k"), once, buffers, 10)

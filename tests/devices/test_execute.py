@@ -68,6 +68,10 @@ class Doubler:
         self._note(f"load {entry}")
         return Loaded(entry, 2.0, self.cached, (Finding("note", entry),))
 
+    def set_variable(self, kernel: Kernel, name: str, data: Bytes) -> None:
+        assert isinstance(kernel, Loaded)
+        self._note(f"set {name} of {kernel.entry} to {data.tolist()}")
+
     def upload(self, name: str, data: Bytes, align: int = 256) -> Memory:
         assert data.dtype == np.uint8
         assert data.ndim == 1

@@ -47,7 +47,7 @@ class Machine:
     def opened(self, name: str, description: str) -> Device:
         return cast("Device", Opened(name, description))
 
-    def open_gpu(self, index: int, _output: Output | None = None) -> Device:
+    def open_gpu(self, index: int, _output: Output | None = None, _progress: object = None) -> Device:
         if index in self.refusals:
             raise self.refusals[index]
         return self.opened(f"cuda:{index}", self.found.gpus[index].product)
@@ -63,7 +63,7 @@ def module(target: str = "sm_80", version: tuple[int, int] = (8, 0)) -> Module:
 
 
 def took(spec: str, **given: Any) -> tuple[str, str]:
-    device, reason = choose(spec, module(**given), "k")
+    device, reason, _ = choose(spec, module(**given), "k")
     return device.name, reason
 
 
@@ -143,7 +143,8 @@ def test_cuda_n_is_that_one_whatever_it_runs(machine: Machine) -> None:
     assert took("cuda:1", target="sm_90a") == ("cuda:1", "running on cuda:1 (NVIDIA A100), as asked")
 
 
-def test_an_index_beyond_the_devices_lists_them(machine: Machine) -> None:
+def test_an_index_beyond_the_devices_lists_them(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     machine.found = Survey((HOPPER, AMPERE))
     with pytest.raises(TeenyError) as caught:
         took("cuda:2")
@@ -151,7 +152,11 @@ def test_an_index_beyond_the_devices_lists_them(machine: Machine) -> None:
     assert caught.value.finding.message == (
         "there is no cuda:2; those there: cuda:0 (NVIDIA H200, sm_90), cuda:1 (NVIDIA A100, sm_80)"
     )
-    assert "CUDA_VISIBLE_DEVICES" in (caught.value.finding.hint or "")
+    assert caught.value.finding.hint is None
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
+    with pytest.raises(TeenyError) as caught:
+        took("cuda:2")
+    assert caught.value.finding.hint == "CUDA_VISIBLE_DEVICES is '3,1': it chooses the GPUs and numbers them"
 
 
 @pytest.mark.parametrize("spec", ["cuda", "cuda:0"])

@@ -9,6 +9,8 @@ from tests.cuda.test_on_a_gpu import (  # noqa: F401
     test_a_grid_that_no_cluster_divides,
     test_a_launch_is_timed_by_the_gpu,
     test_a_ptx_version_newer_than_the_driver,
+    test_a_variable_of_the_ptx_can_be_set,
+    test_copies_of_any_size_return_whole,
     test_invalid_ptx_comes_with_the_log_and_its_line,
     test_limits_are_those_of_the_table,
     test_more_memory_than_there_is,

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from teenycli.devices.cuda.staging import LARGE
 from tests.commands.teeny import ROOT
 from tests.cuda.kernels import POOL
 from tests.driver.failures import Outcome, Scenario
@@ -24,7 +25,8 @@ PLAIN, STICKY = "401", "719!"
 NAMES = {PLAIN: "CUDA_ERROR_ILLEGAL_STATE", STICKY: "CUDA_ERROR_LAUNCH_FAILED"}
 LOADING = ("cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncGetAttribute", "cuFuncGetParamInfo")
 #: What stays when one of these fails, and no more.
-RELEASES = {"cuMemFree": "allocations", "cuModuleUnload": "modules", "cuEventDestroy": "events",
+RELEASES = {"cuMemFree": "allocations", "cuMemFreeAsync": "allocations", "cuMemFreeHost": "pinned",
+            "cuModuleUnload": "modules", "cuEventDestroy": "events",
             "cuStreamDestroy": "streams", "cuDevicePrimaryCtxRelease": "contexts"}  # fmt: skip
 #: Words for failures, without which the number has to do; and facts that only make an error's message better.
 HELP = ("cuGetErrorString", "cuGetErrorName", "cuMemGetInfo", "cuOccupancyMaxActiveBlocksPerMultiprocessor")
@@ -36,12 +38,13 @@ KEPT = {"contexts": 1}
 
 OPS = ("-m", str(ROOT / "ops.toml"))
 VECTOR_ADD = ("run", "vector_add_cuda", "--dim", "N=100", *OPS)
-#: 100,000 bytes of dynamic shared memory, in a cluster.
+#: 100,000 bytes of dynamic shared memory, in a cluster, and a variable.
 OPTED_IN = f"""
 .version 7.8
 .target sm_90
 .address_size 64
 {POOL}
+.visible .global .u32 seed;
 .visible .entry k(.param .u64 p) {{
 .reg .b32 %r<3>; .reg .b64 %rd<2>;
 ld.param.u64 %rd1, [p];
@@ -79,7 +82,10 @@ class Failure:
         self.at = places[nth - 1]
         creates = [at for at, name in enumerate(sound.calls) if name == "cuEventCreate"]
         self.is_opening = self.at <= creates[1]
-        self.is_closing = self.name in ("cuModuleUnload", *RELEASES) and self.name != "cuMemFree"
+        self.is_closing = self.name in ("cuModuleUnload", *RELEASES) and self.name not in (
+            "cuMemFree",
+            "cuMemFreeAsync",
+        )
         self.is_sticky = order.endswith("!")
 
     @property
@@ -96,7 +102,7 @@ class Failure:
     def of_first(outcome: Outcome) -> int:
         """Where a second failure adds nothing, the exit code is the first one's."""
         first = outcome.orders.partition(":")[0]
-        return {"cuInit": 3, "cuMemAlloc": 4}.get(first, 1)
+        return {"cuInit": 3, "cuMemAllocAsync": 4}.get(first, 1)
 
     def problems(self) -> list[str]:
         done, found = self.outcome, []
@@ -146,18 +152,22 @@ def check(outcomes: list[Outcome]) -> None:
 def test_every_call_of_every_kind_of_run_may_fail(tmp_path: Path) -> None:
     opted_in = tmp_path / "opted_in.ptx"
     opted_in.write_text(OPTED_IN)
-    adhoc = ("run", "--ptx", str(opted_in), "--block", "32", "--shared", "100000", "-a", "p=u32[1]")
+    kernel = ("run", "--ptx", str(opted_in), "--block", "32", "--shared", "100000")
+    adhoc = (*kernel, "-a", "p=u32[1]")
     outcomes = runs(
         Scenario(VECTOR_ADD, PLAIN),
-        Scenario(VECTOR_ADD, PLAIN, "cuMemAlloc:1=2"),
-        Scenario((*adhoc, "--grid", "2", "--cluster", "2"), PLAIN),
+        Scenario(VECTOR_ADD, PLAIN, "cuMemAllocAsync:1=2"),
+        Scenario(VECTOR_ADD, PLAIN, "cuMemAllocAsync:1=801"),
+        Scenario((*kernel, "--grid", "1", "-a", f"p=u32[{LARGE // 4 + 1}]"), PLAIN),
+        Scenario((*adhoc, "--grid", "2", "--cluster", "2", "--global", "seed=1"), PLAIN),
         Scenario((*adhoc, "--grid", "1", "--cooperative"), PLAIN, "cuLaunchKernelEx:1=720"),
         Scenario(("run", "scale_tma_cuda", *OPS), PLAIN),
     )
     assert (outcomes[0].exit, outcomes[0].left) == (0, KEPT)
     failing = [outcome.orders.split(",")[-1].partition(":")[0] for outcome in outcomes]
     assert set(HELP) < set(failing)
-    assert {"cuFuncSetAttribute", "cuTensorMapEncodeTiled"} < set(failing)
+    assert {"cuMemAlloc", "cuMemHostAlloc", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"} < set(failing)
+    assert {"cuFuncSetAttribute", "cuModuleGetGlobal", "cuTensorMapEncodeTiled"} < set(failing)
     assert len(outcomes) > len(outcomes[0].calls) > 60
     check(outcomes)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -120,6 +121,51 @@ def test_a_machine_of_any_kind(tmp_path: Path, environment: dict[str, str], code
     assert said in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert "Warning" not in done.stderr
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize(
+    ("environment", "code", "said"),
+    [
+        ({"STANDIN_CUDA": "11040", "STANDIN_GPUS": "80"}, 4,
+         "cuLaunchKernelEx takes a driver of CUDA 11.8 or later, and this one is of CUDA 11.4"),
+        ({"STANDIN_FAIL": "cuMemAllocAsync:*=801"}, 0, "Stand-in 90"),
+        ({"STANDIN_FAIL": "cuDevicePrimaryCtxRetain:1=46"}, 3, "another process has the GPU to itself"),
+        ({"STANDIN_FAIL": "cuDevicePrimaryCtxRetain:1=2"}, 3, "cuda:0 cannot be opened: its memory is full"),
+        ({"STANDIN_FAIL": "cuEventQuery:1=700!"}, 1, "the GPU's context is gone with it"),
+        ({"STANDIN_FAIL": "cuMemcpyHtoD:1=719!"}, 1, "the GPU's context is gone with it"),
+        ({"STANDIN_FAIL": "cuLaunchKernelEx:1=701"}, 1, "use fewer threads a block"),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else None,
+)  # fmt: skip
+def test_what_the_driver_answers_has_cause_and_cure(
+    tmp_path: Path, environment: dict[str, str], code: int, said: str
+) -> None:
+    write(tmp_path, "sm_80", "7.0")
+    done = process(tmp_path, *ONCE, "--device", "cuda", **environment)
+    assert done.returncode == code, done.stderr
+    assert said in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.usefixtures("engine")
+def test_all_gpus_are_listed_with_the_one_that_was_taken_and_why(tmp_path: Path) -> None:
+    write(tmp_path, "sm_90a", "8.0")
+    done = process(tmp_path, *ONCE, "--device", "cuda", "-v", STANDIN_GPUS="90,80,120", STANDIN_CUDA="12020",
+                   CUDA_VISIBLE_DEVICES="1,0,2")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = [line.removeprefix("teeny: ") for line in done.stderr.splitlines() if line.startswith("teeny: ")]
+    not_that = "'k' is for sm_90a, which runs on sm_90 only, and {} is not that"
+    assert lines[1:] == [
+        "it is older than CUDA 12.4 and does not tell where a kernel's parameters lie: that goes unchecked",
+        f"  cuda:0  Stand-in 80   sm_80   80.0 GiB   {not_that.format('cuda:0 (Stand-in 80, sm_80)')}",
+        "  cuda:1  Stand-in 90   sm_90   141.0 GiB  taken, the first that runs it",
+        f"  cuda:2  Stand-in 120  sm_120  32.0 GiB   {not_that.format('cuda:2 (Stand-in 120, sm_120)')}",
+        "CUDA_VISIBLE_DEVICES is '1,0,2': it chooses the GPUs and numbers them",
+        lines[-1],
+    ]
+    assert re.fullmatch(r"driver( \S+)? of CUDA 12.2, which takes PTX up to 8.2", lines[0])
+    assert lines[-1].startswith("running on cuda:1 (Stand-in 90, sm_90, driver")
 
 
 @pytest.mark.usefixtures("engine")

@@ -22,7 +22,7 @@ SKETCHES = {
     "no-cuda-package", "no-jit", "parameter-base", "parameter-layout",
     "out-of-memory", "processor-too-old", "missing-extra", "file-too-large", "unreadable",
     "argument-size", "buffer-size", "negative-seed", "assertion", "checkpoint-key", "gradcheck-dtype", "gradcheck-step",
-    "gradcheck-too-large", "gradient-mismatch", "tensormap-architecture",
+    "gradcheck-too-large", "gradient-mismatch", "tensormap-architecture", "variable-size", "machine-code",
 }  # fmt: skip
 
 

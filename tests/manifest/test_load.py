@@ -173,7 +173,7 @@ def test_keys_that_must_be_there(tmp_path: Path, key: str) -> None:
     assert f"'{key}'" in finding.message
 
 
-@pytest.mark.parametrize("table", ["dims", "consts", "scalars", "ignore"])
+@pytest.mark.parametrize("table", ["dims", "consts", "scalars", "globals", "ignore"])
 @pytest.mark.parametrize("line", ["grid = [1]", 'reference = "x"', "shared = 64", 'block = "ptx"'])
 def test_a_key_below_a_subtable_is_found(tmp_path: Path, table: str, line: str) -> None:
     text = HEAD + f'args = ["ptr x"]\n[op.k.{table}]\nN = 1\n{line}\n'

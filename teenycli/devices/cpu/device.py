@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from teenycli.arch import Limits, limits_of, parse_target
 from teenycli.devices.base import DeviceBuffer, Kernel, LaunchTime
-from teenycli.errors import TeenyError, did_you_mean
+from teenycli.errors import Place, TeenyError, did_you_mean
 from teenycli.exits import Exit
 from teenycli.launch.plan import Launch
 from teenycli.ptx.model import Function, Module
@@ -77,13 +77,17 @@ class CpuDevice:
     def load(self, module: Module, entry: str) -> Kernel:
         """Compile ``entry``, or take it from the cache.
 
-        Raises TeenyError ``unsupported-instruction`` (exit UNSUPPORTED), ``unknown-entry``, or what is wrong with the
-        body's text.
+        Raises TeenyError ``unsupported-instruction``, ``machine-code`` (exit UNSUPPORTED), ``unknown-entry``, or what
+        is wrong with the body's text.
         """
         from teenycli.devices.cpu import build, cache, kernel, variables
         from teenycli.devices.cpu.hall import CpuKernel
 
         start = time.perf_counter()
+        if module.source.image is not None:
+            message = f"this is machine code for {module.target.replace('code_', 'sm_')}, and the CPU device runs PTX"
+            raise TeenyError("machine-code", message, where=Place(module.source.name), exit=Exit.UNSUPPORTED,
+                             hint="give the PTX: nvcc -ptx, or cuobjdump -ptx FILE")  # fmt: skip
         function = _entry(module, entry)
         sm = self.layout_sm(module)
         key = cache.key_of(module, function, sm) if self.cache else ""
@@ -96,6 +100,15 @@ class CpuDevice:
         address, keep = build.load_object(image.code)
         held = variables.allocate(module, image.variables, image.functions)
         return CpuKernel(module, entry, image, address, keep, (time.perf_counter() - start) * 1e3, cached, held)
+
+    def set_variable(self, kernel: Kernel, name: str, data: Bytes) -> None:
+        """Write into a variable of the kernel's module, if the kernel uses it."""
+        from teenycli.devices.cpu.hall import CpuKernel
+
+        assert isinstance(kernel, CpuKernel)
+        number = kernel.image.variables.get(name)
+        if number is not None:
+            kernel.variables[number][1][: data.size] = data
 
     def upload(self, name: str, data: Bytes, align: int = 256) -> DeviceBuffer:
         """A buffer with a copy of ``data``."""

@@ -29,6 +29,7 @@ from teenycli.devices.cuda.gpu import Gpu
 from teenycli.devices.cuda.parameters import compare_parameters
 from teenycli.devices.cuda.printing import printing
 from teenycli.devices.cuda.probe import kernel_module_version
+from teenycli.devices.cuda.staging import Progress, Staging
 from teenycli.devices.releases import Releases
 from teenycli.errors import Finding, Place, TeenyError
 from teenycli.exits import Exit
@@ -81,10 +82,17 @@ class CudaDevice:
     What kernels print goes to standard output, or with ``prints_to_stderr`` to standard error.
 
     After a fault, a time-out or an interrupt the GPU's context is of no more use: every call but ``close`` raises
-    ``context-lost``, and ``close`` leaves all to the end of the process.
+    ``context-lost``, and ``close`` leaves all to the end of the process. ``progress`` is told of large copies.
     """
 
-    def __init__(self, index: int = 0, cuda: Packages | None = None, *, prints_to_stderr: bool = False) -> None:
+    def __init__(
+        self,
+        index: int = 0,
+        cuda: Packages | None = None,
+        progress: Progress | None = None,
+        *,
+        prints_to_stderr: bool = False,
+    ) -> None:
         self._lost: str | None = None
         self._prints_to_stderr = prints_to_stderr
         self._modules: dict[Source, Any] = {}
@@ -99,14 +107,15 @@ class CudaDevice:
                 held.later(driver.destroy_event, self._start)
                 self._end = driver.event()
                 held.later(driver.destroy_event, self._end)
+                self._staging = Staging(driver, progress)
+                held.later(self._staging.close)
                 self._held = held.pop_all()
         except PackageError as error:
             message = f"a Python package that cuda:{index} needs cannot be used: {error}"
             hint = "pip install 'cuda-core>=1' cuda-python"
             raise TeenyError("no-cuda-package", message, hint=hint, exit=Exit.NO_DEVICE) from None
         except DriverError as error:
-            message, hint = f"cuda:{index} cannot be opened: {error}", "nvidia-smi shows who uses it, and in what mode"
-            raise TeenyError("no-device", message, hint=hint, exit=Exit.NO_DEVICE) from None
+            raise errors.cannot_open(error, f"cuda:{index}") from None
 
     def __enter__(self) -> Self:
         return self
@@ -174,10 +183,29 @@ class CudaDevice:
 
     def _module(self, source: Source) -> Any:
         if source not in self._modules:
-            loaded = self._driver.load(strip_debug(source.text).encode() + b"\0")
+            image = source.image or strip_debug(source.text).encode() + b"\0"
+            loaded = self._driver.load(image)
             self._modules[source] = loaded
             self._held.later(self._driver.unload, loaded)
         return self._modules[source]
+
+    def set_variable(self, kernel: Kernel, name: str, data: Bytes) -> None:
+        """Write into a variable of the kernel's module, if its compiled code has it.
+
+        Raises TeenyError ``variable-size`` where it has another size there.
+        """
+        if not isinstance(kernel, CudaKernel):
+            raise TypeError(f"{type(kernel).__name__} is no kernel of {self.name}")
+        self._make_ready()
+        with self._telling(f"setting the variable '{name}'"):
+            found = self._driver.variable(self._modules[kernel.module.source], name)
+            if found is None:
+                return
+            address, nbytes = found
+            if nbytes != data.nbytes:
+                message = f"the variable '{name}' has {data.nbytes:,} bytes by the PTX, and {nbytes:,} by the driver"
+                raise TeenyError("variable-size", message, exit=Exit.FAILED)
+            self._driver.copy_in(address, data.ctypes.data, nbytes)
 
     def launch(self, kernel: Kernel, launch: Launch, buffers: dict[str, DeviceBuffer], timeout: float) -> LaunchTime:
         """Run one launch to its end; the time is the GPU's own, between two events around it.
@@ -244,7 +272,7 @@ class CudaDevice:
             return errors.fault(failure, launch, kernel.module, kernel.entry)
         self._lost = None
         if failure.call not in ("cuLaunchKernelEx", "cuFuncSetAttribute") or failure.code == NEEDS_NEWER_DRIVER:
-            return errors.failed(failure, f"running launch {launch.index} of '{launch.entry}'")
+            return self._failed(failure, f"running launch {launch.index} of '{launch.entry}'")
         facts = kernel.facts
         if launch.cooperative:
             facts = replace(facts, resident=self._resident(kernel, launch))
@@ -278,7 +306,8 @@ class CudaDevice:
         if host.nbytes:
             try:
                 with self._telling(f"copying buffer '{name}' to {self.name}"):
-                    self._driver.copy_in(buffer.address, host.ctypes.data, host.nbytes)
+                    self._staging.copy_in(f"copying '{name}' to {self.name}", buffer.address, host.ctypes.data,
+                                          host.nbytes)  # fmt: skip
             except TeenyError:
                 with suppress(TeenyError):  # what went wrong first is what is told
                     self.free(buffer)
@@ -292,7 +321,8 @@ class CudaDevice:
         host = np.empty(buffer.nbytes, np.uint8)
         if buffer.nbytes:
             with self._telling(f"copying buffer '{buffer.name}' from {self.name}"):
-                self._driver.copy_out(host.ctypes.data, buffer.address, buffer.nbytes)
+                self._staging.copy_out(f"copying '{buffer.name}' from {self.name}", host.ctypes.data, buffer.address,
+                                       buffer.nbytes)  # fmt: skip
         return host
 
     def free(self, buffer: DeviceBuffer) -> None:
@@ -343,7 +373,7 @@ class CudaDevice:
         """A failure with no story of its own. A fault may show in any call after it, and ends the context."""
         if failure.code in errors.FAULTS:
             self._lost = f"{doing} met a fault"
-        return errors.failed(failure, doing)
+        return errors.failed(failure, doing, self._gpu.cuda)
 
 
 def launch_config(launch: Launch, entry: Function, sm: int) -> Config:

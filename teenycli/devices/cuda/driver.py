@@ -32,6 +32,9 @@ NEEDS_NEWER_DRIVER = 36
 UNKNOWN = 999
 _NEWER, _UNKNOWN = "CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER", "CUDA_ERROR_UNKNOWN"
 _NOT_READY = 600
+_NOT_FOUND = 500
+#: CUDA_ERROR_NOT_SUPPORTED, and a driver older than CUDA 11.2.
+_NO_POOLS = (801, NEEDS_NEWER_DRIVER)
 _INVALID_VALUE = 1
 #: A CUresult in a text of ``cuda.core``: by name, or by number.
 _NAMED = re.compile(r"\b(CUDA_ERROR_[A-Z0-9_]+)|ERROR CODE: ([0-9]+)$")
@@ -123,6 +126,9 @@ class Driver:
         with Releases() as held:
             held.later(self._call, "cuDevicePrimaryCtxRelease", self._ordinal)
             self.set_current()
+            self._pools = bool(self.property("memory_pools_supported"))
+            #: Addresses that come from the device's pool.
+            self._pooled: set[int] = set()
             self._stream = self._call("cuStreamCreate", self._cu.CUstream_flags.CU_STREAM_DEFAULT.value)
             self._held = held.pop_all()
             self._held.later(self._call, "cuStreamDestroy", self._stream)
@@ -164,11 +170,30 @@ class Driver:
         return int(free), int(total)
 
     def allocate(self, nbytes: int) -> int:
-        """The address of ``nbytes`` (at least one) of device memory, divisible by 256."""
+        """The address of ``nbytes`` (at least one) of device memory, divisible by 256.
+
+        From the device's pool, in the order of our stream, which the copies of this class wait for; plainly where the
+        device has no pools.
+        """
+        if self._pools:
+            try:
+                address = int(self._call("cuMemAllocAsync", nbytes, self._stream))
+            except DriverError as error:
+                if error.code not in _NO_POOLS:
+                    raise
+                self._pools = False
+            else:
+                self._pooled.add(address)
+                return address
         return int(self._call("cuMemAlloc", nbytes))
 
     def free(self, address: int) -> None:
-        self._call("cuMemFree", self._cu.CUdeviceptr(address))
+        pointer = self._cu.CUdeviceptr(address)
+        if address in self._pooled:
+            self._pooled.discard(address)
+            self._call("cuMemFreeAsync", pointer, self._stream)
+        else:
+            self._call("cuMemFree", pointer)
 
     def copy_in(self, address: int, host: int, nbytes: int) -> None:
         """Copy ``nbytes`` from the host address ``host``; they have arrived when this returns."""
@@ -178,6 +203,21 @@ class Driver:
 
     def copy_out(self, host: int, address: int, nbytes: int) -> None:
         self._call("cuMemcpyDtoH", host, self._cu.CUdeviceptr(address), nbytes)
+
+    def pin(self, nbytes: int) -> int:
+        """The address of ``nbytes`` of the host's memory that stays where it is, for copies in the background."""
+        return int(self._call("cuMemHostAlloc", nbytes, 0))
+
+    def unpin(self, host: int) -> None:
+        self._call("cuMemFreeHost", host)
+
+    def copy_in_later(self, address: int, host: int, nbytes: int) -> None:
+        """Queue a copy from pinned memory; an event recorded after it tells when it is done."""
+        self._call("cuMemcpyHtoDAsync", self._cu.CUdeviceptr(address), host, nbytes, self._stream)
+
+    def copy_out_later(self, host: int, address: int, nbytes: int) -> None:
+        """Queue a copy to pinned memory."""
+        self._call("cuMemcpyDtoHAsync", host, self._cu.CUdeviceptr(address), nbytes, self._stream)
 
     def encode_tensor_map(self, of: TensorMap, address: int) -> bytes:
         """The bytes of a tensor map over memory at ``address``. The driver counts dimensions from the fastest."""
@@ -208,7 +248,10 @@ class Driver:
     # --- code ----------------------------------------------------------------------------------------------------
 
     def load(self, image: bytes) -> Any:
-        """A module from PTX text that ends with a NUL byte. The error's ``log`` is the JIT's, errors first."""
+        """A module from PTX text that ends with a NUL byte, or from machine code.
+
+        The error's ``log`` is the JIT's, errors first.
+        """
         option = self._cu.CUjit_option
         info, errors = bytearray(_LOG_BYTES), bytearray(_LOG_BYTES)
         options = (
@@ -230,6 +273,16 @@ class Driver:
     def function(self, module: Any, name: str) -> Any:
         """The entry ``name`` of a module."""
         return self._call("cuModuleGetFunction", module, name.encode())
+
+    def variable(self, module: Any, name: str) -> tuple[int, int] | None:
+        """Address and size in bytes of a variable of a module; None where the compiled code has none of that name."""
+        try:
+            address, nbytes = self._call("cuModuleGetGlobal", module, name.encode())
+        except DriverError as error:
+            if error.code == _NOT_FOUND:
+                return None
+            raise
+        return int(address), int(nbytes)
 
     def attribute(self, function: Any, name: str) -> int:
         """A CUfunction_attribute, by its name without ``CU_FUNC_ATTRIBUTE_``."""
@@ -317,6 +370,10 @@ class Driver:
                 return False
             raise
         return True
+
+    def wait(self, event: Any) -> None:
+        """Until all that was queued before ``event`` has finished; raises what went wrong in it."""
+        self._call("cuEventSynchronize", event)
 
     def milliseconds(self, start: Any, end: Any) -> float:
         return float(self._call("cuEventElapsedTime", start, end))

@@ -1,7 +1,7 @@
 """What a CUresult means for the launch at hand: the driver's number and what we know, as an error with cause and cure.
 
-Pure. May import ``arch``, ``errors``, ``exits``, ``launch.plan``, ``ptx.model``; of its own house ``gpu`` and
-``driver`` (its error).
+Pure. May import ``arch``, ``errors``, ``exits``, ``launch.plan``, ``ptx.model``, ``releases``; of its own house
+``gpu``, ``stories`` and ``driver`` (its error).
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ from dataclasses import dataclass
 from teenycli.arch import Limits, parse_target, takes_target, target_rule
 from teenycli.devices.cuda.driver import NEEDS_NEWER_DRIVER, DriverError
 from teenycli.devices.cuda.gpu import Gpu
+from teenycli.devices.cuda.stories import CAUSES, REFUSALS, SINCE, complaint
 from teenycli.errors import Place, TeenyError, did_you_mean
 from teenycli.exits import Exit
 from teenycli.launch.plan import Launch
 from teenycli.ptx.model import Function, Module, Triple
-from teenycli.releases import dotted, driver_takes, newest_ptx, too_new
+from teenycli.releases import Version, dotted, driver_takes, newest_ptx, too_new
 
 _ONE: Triple = (1, 1, 1)
 #: What an unsigned int and an int of the driver's interface hold.
 _UINT, _INT = 2**32 - 1, 2**31 - 1
 
 OUT_OF_MEMORY = 2
+#: What a fault means for all that was to come.
+CONTEXT_GONE = "the GPU's context is gone with it: nothing more can run in this process, which ends"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,9 @@ def wrong_target(module: Module, gpu: Gpu) -> TeenyError:
 def load_error(failure: DriverError, module: Module, entry: str, gpu: Gpu) -> TeenyError:
     """The driver could not make ``entry`` ready; exit UNSUPPORTED."""
     id, message, hint = _load_story(failure.code, module, entry, gpu)
+    said = complaint(failure.log) if id == "invalid-ptx" else None
+    if said is not None:
+        message, hint = f"the driver cannot compile this PTX for {gpu}: {said.words}", said.hint
     return _with_driver(id, message, failure, _file(module, _logged_line(failure.log)), hint)
 
 
@@ -71,11 +77,16 @@ _Story = tuple[str, str, str | None]
 def _load_story(code: int, module: Module, entry: str, gpu: Gpu) -> _Story:
     match code:
         case 2:
-            return "out-of-memory", f"the memory of {gpu} does not hold the module", None
+            hint = "free the GPU of other processes (nvidia-smi lists them)"
+            return "out-of-memory", f"the memory of {gpu} does not hold the module", hint
         case 209:
             return _target_story(module, gpu)
-        case 218 if not driver_takes(module.version, gpu.cuda):
+        case 218 if module.source.image is None and not driver_takes(module.version, gpu.cuda):
             return _version_story(module, gpu)
+        case 200 | 218 if module.source.image is not None:
+            hint = "a newer toolkit's code takes a newer driver; the PTX is compiled by the driver: nvcc -ptx"
+            have = f"the driver of {gpu}, of CUDA {dotted(gpu.cuda)},"
+            return "invalid-ptx", f"{have} takes this machine code for no code that it can run", hint
         case 200 | 218 | 300 | 302 | 303:
             hint = "the driver's log names the line; --device cpu reads the text by itself"
             return "invalid-ptx", f"the driver cannot compile this PTX for {gpu}", hint
@@ -90,7 +101,9 @@ def _load_story(code: int, module: Module, entry: str, gpu: Gpu) -> _Story:
         case 500:
             return "unknown-entry", f"the driver finds no entry '{entry}' in the module it compiled", None
         case _:
-            return "cuda-driver", f"the driver failed to load '{entry}' on {gpu}", None
+            story = CAUSES.get(code)
+            message = f"the driver failed to load '{entry}' on {gpu}"
+            return ("cuda-driver", f"{message}: {story.words}", story.hint) if story else ("cuda-driver", message, None)
 
 
 def _target_story(module: Module, gpu: Gpu) -> _Story:
@@ -137,13 +150,15 @@ def launch_refused(
     title = f"launch {launch.index} of '{launch.entry}'"
     where = Place(module.source.name, entry.at.line, entry.at.column)
     if reasons:
-        message, hint = f"{title} cannot be: {'; '.join(reasons)}", None
+        message = f"{title} cannot be: {'; '.join(reasons)}"
+        hint: str | None = None
     else:
         message = (
             f"the driver refused {title} with grid {shape(launch.grid)}, block {shape(launch.block)}, "
             f"cluster {shape(launch.cluster)}, {launch.shared:,} bytes of dynamic shared memory"
         )
-        hint = "run `teeny check` on it, or run it with --device cpu"
+        story = REFUSALS.get(failure.code, REFUSALS[1]) if failure else REFUSALS[1]
+        message, hint = f"{message}: {story.words}", story.hint
     if failure is None:
         return TeenyError("launch-refused", message, where=where, hint=hint, exit=Exit.FAILED)
     return _with_driver("launch-refused", message, failure, where, hint, Exit.FAILED)
@@ -266,7 +281,8 @@ def fault(failure: DriverError, launch: Launch, module: Module, entry: Function)
     """A fault of the kernel, pinned to the launch that was running. ``failure.code`` is one of FAULTS."""
     row = FAULTS[failure.code]
     where = Place(module.source.name, entry.at.line, entry.at.column)
-    return _with_driver(row.id, f"{_running(launch)} {row.words}", failure, where, row.hint, Exit.FAILED)
+    message = f"{_running(launch)} {row.words}"
+    return _with_driver(row.id, message, failure, where, row.hint, Exit.FAILED, CONTEXT_GONE)
 
 
 def _running(launch: Launch) -> str:
@@ -291,20 +307,52 @@ def out_of_memory(failure: DriverError, what: str, nbytes: int, memory: tuple[in
     return _with_driver("out-of-memory", f"{what} needs {nbytes:,} bytes{have}", failure, None, hint)
 
 
-def failed(failure: DriverError, doing: str) -> TeenyError:
-    """A failure with no story of its own; exit UNSUPPORTED when the driver lacks the function."""
+def failed(failure: DriverError, doing: str, cuda: Version | None = None) -> TeenyError:
+    """A failure that no launch explains; exit UNSUPPORTED when the driver, which is of ``cuda``, lacks the function."""
     if failure.code == NEEDS_NEWER_DRIVER:
-        return _with_driver(
-            "cuda-driver", f"the CUDA driver is too old for {doing}", failure, None, "update the driver"
-        )
-    return _with_driver("cuda-driver", f"the CUDA driver failed while {doing}", failure, None, None, Exit.FAILED)
+        message, hint = _too_old(failure.call, doing, cuda)
+        return _with_driver("cuda-driver", message, failure, None, hint)
+    message = f"the CUDA driver failed while {doing}"
+    if failure.code in FAULTS:
+        # Nobody waited for a launch here: what met the fault is an earlier one, or the GPU itself.
+        met = f"{message}: a kernel, or the GPU, has met a fault"
+        return _with_driver("cuda-driver", met, failure, None, FAULTS[failure.code].hint, Exit.FAILED, CONTEXT_GONE)
+    story = CAUSES.get(failure.code)
+    if story is None:
+        return _with_driver("cuda-driver", message, failure, None, None, Exit.FAILED)
+    return _with_driver("cuda-driver", f"{message}: {story.words}", failure, None, story.hint, Exit.FAILED)
+
+
+def _too_old(call: str, doing: str, cuda: Version | None) -> tuple[str, str]:
+    """Message and hint for a driver that lacks the function ``call``."""
+    since = SINCE.get(call)
+    if since is None or cuda is None:
+        return f"the CUDA driver is too old for {doing}", "update the driver"
+    needs = f"{call} takes a driver of CUDA {dotted(since)} or later, and this one is of CUDA {dotted(cuda)}"
+    return f"the CUDA driver is too old for {doing}: {needs}", "update the driver, or run it with --device cpu"
+
+
+def cannot_open(failure: DriverError, name: str) -> TeenyError:
+    """The device ``name`` cannot be opened; exit NO_DEVICE."""
+    story = CAUSES.get(failure.code)
+    message = f"{name} cannot be opened: {story.words}" if story else f"{name} cannot be opened: {failure}"
+    hint = story.hint if story and story.hint else "nvidia-smi shows who uses it, and in what mode"
+    return _with_driver("no-device", message, failure, None, hint, Exit.NO_DEVICE)
 
 
 def _with_driver(
-    id: str, message: str, failure: DriverError, where: Place | None, hint: str | None, exit: Exit = Exit.UNSUPPORTED
+    id: str,
+    message: str,
+    failure: DriverError,
+    where: Place | None,
+    hint: str | None,
+    exit: Exit = Exit.UNSUPPORTED,
+    more: str | None = None,
 ) -> TeenyError:
-    """The error, with the driver's own words beneath."""
+    """The error, with the driver's own words beneath, and ``more`` after them."""
     note = f"{failure.call} says {failure.name} ({failure.code})" + (f": {failure.words}" if failure.words else "")
+    if more is not None:
+        note += f"\n{more}"
     if failure.log:
         note += f"\nthe driver's log:\n{failure.log}"
     return TeenyError(id, message, where=where, hint=hint, note=note, exit=exit)

@@ -123,7 +123,8 @@ def explain(call: str, code: int, environ: Mapping[str, str], nodes: Mapping[str
     process may open it (None: look).
     """
     if nodes is None:
-        nodes = {node: os.access(node, os.R_OK | os.W_OK) for node in _NODES if Path(node).exists()}
+        nodes = {node: os.access(node, os.R_OK | os.W_OK) for node in (*_NODES, *_nodes_of_gpus())}
+        nodes = {node: may_open for node, may_open in nodes.items() if Path(node).exists()}
     closed = [node for node, may_open in nodes.items() if not may_open]
     if closed:
         hint = f"`ls -l {closed[0]}` shows the group that may"
@@ -133,10 +134,18 @@ def explain(call: str, code: int, environ: Mapping[str, str], nodes: Mapping[str
         hint = "unset it, or have it name a GPU that is there"
         return Survey(problem=f"CUDA_VISIBLE_DEVICES is '{visible}', which hides every GPU", hint=hint)
     if code == _NO_DEVICE:
-        container = None if nodes or sys.platform == "win32" else "give the container the GPUs (--gpus all)"
-        return Survey(problem="the NVIDIA driver is there, but no GPU", hint=container)
+        listed = "nvidia-smi -L lists the GPUs; one in MIG mode shows none of itself before an instance is made"
+        hint = listed if nodes or sys.platform == "win32" else "give the container the GPUs (--gpus all)"
+        return Survey(problem="the NVIDIA driver is there, but no GPU", hint=hint)
     words, cure = _INIT_FAILURES.get(code, (f"{call} fails", None))
     return Survey(problem=f"the NVIDIA driver is there, but {words} (CUresult {code})", hint=cure)
+
+
+def _nodes_of_gpus() -> list[str]:
+    """Device files that a GPU takes beside those of the driver: without one of them the driver sees none."""
+    if not _NODES or sys.platform == "win32":
+        return []
+    return [*sorted(map(str, Path("/dev").glob("nvidia[0-9]*"))), "/dev/nvidia-uvm"]
 
 
 class _Library:
@@ -152,6 +161,7 @@ class _Library:
             "cuDeviceGet": (pointer, ctypes.c_int),
             "cuDeviceGetName": (ctypes.c_char_p, ctypes.c_int, ctypes.c_int),
             "cuDeviceGetAttribute": (pointer, ctypes.c_int, ctypes.c_int),
+            "cuDeviceTotalMem_v2": (ctypes.POINTER(ctypes.c_size_t), ctypes.c_int),
         }
         self._functions = {}
         for function, types in signatures.items():
@@ -162,7 +172,7 @@ class _Library:
     def call(self, name: str, *arguments: object) -> None:
         code = self._functions[name](*arguments)
         if code:
-            raise _RefusalError(name, code)
+            raise _RefusalError(name.removesuffix("_v2"), code)
 
     def number(self, name: str, *arguments: object) -> int:
         """What a function writes into its first argument, an int."""
@@ -175,7 +185,9 @@ class _Library:
         name = ctypes.create_string_buffer(256)
         self.call("cuDeviceGetName", name, len(name), device)
         major, minor = (self.number("cuDeviceGetAttribute", attribute, device) for attribute in (_MAJOR, _MINOR))
-        return Gpu(f"cuda:{index}", name.value.decode("utf-8", "replace"), major * 10 + minor, cuda)
+        memory = ctypes.c_size_t()
+        self.call("cuDeviceTotalMem_v2", ctypes.byref(memory), device)
+        return Gpu(f"cuda:{index}", name.value.decode("utf-8", "replace"), major * 10 + minor, cuda, memory.value)
 
 
 _KERNEL_MODULE = re.compile(r"\s(\d+\.\d+(?:\.\d+)*)\s")

@@ -27,6 +27,7 @@ from teenycli.devices.execute import Execution, execute
 from teenycli.devices.probe.dims import Case, Planner, cases, own_cases
 from teenycli.devices.probe.orders import Order, orders
 from teenycli.devices.probe.trial import Outcome, Trial, may_be_gentle, probing_data, try_plan
+from teenycli.devices.variables import initial_globals
 from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.exits import Exit
 from teenycli.launch.cases import Overrides
@@ -77,10 +78,13 @@ class Prober:
         planner = Planner(spec, modules, overrides or Overrides(), self.device.limits)
         return tuple(_Course(self, spec, modules, planner).probed())
 
-    def run(self, plan: Plan, module: Module, arrays: Mapping[str, Array], timeout: float) -> Execution:
-        """Run a plan and bring all buffers back. Raises what the device raises."""
+    def run(self, spec: OpSpec, plan: Plan, module: Module, arrays: Mapping[str, Array], timeout: float) -> Execution:
+        """Run a plan of ``spec`` and bring all buffers back. Raises what the device raises."""
         kernels = {launch.entry: self._loaded(module, launch.entry) for launch in plan.launches[:1]}
-        return execute(plan, module, self.device, arrays, timeout=timeout, everything=True, kernels=kernels)
+        variables = initial_globals(spec.kernel(plan.backward), module, self.seed)
+        return execute(
+            plan, module, self.device, arrays, timeout=timeout, everything=True, kernels=kernels, variables=variables
+        )
 
     def _loaded(self, module: Module, entry: str) -> Kernel:
         key = (module.source.name, module.source.text, entry)
@@ -215,7 +219,7 @@ class _Course:
     def _try(self, trial: Trial, plan: Plan, timeout: float | None = None) -> Outcome:
         module = self.modules[plan.backward]
         seconds = self.prober.timeout if timeout is None else timeout
-        return try_plan(trial, plan, lambda each, arrays: self.prober.run(each, module, arrays, seconds))
+        return try_plan(trial, plan, lambda each, arrays: self.prober.run(self.spec, each, module, arrays, seconds))
 
     def _forward(self, case: Case, gentle: bool) -> Trial:
         spec, plan, seed = self.spec, case.plans[0], self.prober.seed

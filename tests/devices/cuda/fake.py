@@ -24,11 +24,13 @@ CUresult = IntEnum(
         "CUDA_ERROR_INVALID_IMAGE": 200, "CUDA_ERROR_NO_BINARY_FOR_GPU": 209, "CUDA_ERROR_ECC_UNCORRECTABLE": 214,
         "CUDA_ERROR_INVALID_PTX": 218, "CUDA_ERROR_JIT_COMPILER_NOT_FOUND": 221,
         "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": 222, "CUDA_ERROR_JIT_COMPILATION_DISABLED": 223,
-        "CUDA_ERROR_INVALID_HANDLE": 400, "CUDA_ERROR_NOT_FOUND": 500, "CUDA_ERROR_NOT_READY": 600,
+        "CUDA_ERROR_OPERATING_SYSTEM": 304, "CUDA_ERROR_INVALID_HANDLE": 400, "CUDA_ERROR_ILLEGAL_STATE": 401,
+        "CUDA_ERROR_NOT_FOUND": 500, "CUDA_ERROR_NOT_READY": 600,
         "CUDA_ERROR_ILLEGAL_ADDRESS": 700, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": 701,
         "CUDA_ERROR_LAUNCH_TIMEOUT": 702, "CUDA_ERROR_ASSERT": 710, "CUDA_ERROR_HARDWARE_STACK_ERROR": 714,
         "CUDA_ERROR_ILLEGAL_INSTRUCTION": 715, "CUDA_ERROR_MISALIGNED_ADDRESS": 716,
         "CUDA_ERROR_INVALID_ADDRESS_SPACE": 717, "CUDA_ERROR_INVALID_PC": 718, "CUDA_ERROR_LAUNCH_FAILED": 719,
+        "CUDA_ERROR_NOT_PERMITTED": 800, "CUDA_ERROR_NOT_SUPPORTED": 801,
         "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": 720, "CUDA_ERROR_INVALID_CLUSTER_SIZE": 912,
         "CUDA_ERROR_UNKNOWN": 999,
     },
@@ -74,6 +76,7 @@ PROPERTIES = {
     "max_threads_per_block": 1024, "max_block_dim_x": 1024, "max_block_dim_y": 1024, "max_block_dim_z": 64,
     "max_grid_dim_x": 2**31 - 1, "max_grid_dim_y": 65535, "max_grid_dim_z": 65535,
     "max_shared_memory_per_block": 49152, "max_shared_memory_per_block_optin": 232448, "multiprocessor_count": 132,
+    "memory_pools_supported": 0,
     "max_registers_per_block": 65536, "max_threads_per_multiprocessor": 2048, "max_blocks_per_multiprocessor": 32,
     "max_shared_memory_per_multiprocessor": 233472, "reserved_shared_memory_per_block": 1024,
 }  # fmt: skip
@@ -142,6 +145,12 @@ class FakeBindings:
         self.function_attributes = {0: 1024, 1: 0, 4: 32}
         self.set_attributes: list[tuple[int, int]] = []
         self.memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
+        self.variables: dict[str, int] = {}
+        self.pooled: set[int] = set()
+        self.pinned: dict[int, ctypes.Array[ctypes.c_char]] = {}
+        self.queue: list[tuple[int, int, int]] = []
+        self.queued = self.done = 0
+        self.recorded: dict[Handle, int] = {}
         self.images: list[bytes] = []
         self.configs: list[CUlaunchConfig] = []
         self.arguments: list[list[bytes]] = []
@@ -213,6 +222,7 @@ class FakeBindings:
 
     def cuEventRecord(self, event: Handle, stream: Handle) -> tuple[CUresult]:
         assert (event.kind, stream.kind) == ("event", "stream")
+        self.recorded[event] = self.queued
         return (self._answer("cuEventRecord"),)
 
     def cuEventQuery(self, event: Handle) -> tuple[CUresult]:
@@ -241,6 +251,58 @@ class FakeBindings:
         del self.memory[int(pointer)]
         return (self._answer("cuMemFree"),)
 
+    def cuMemAllocAsync(self, nbytes: int, stream: Handle) -> tuple[CUresult, CUdeviceptr | None]:
+        assert stream.kind == "stream"
+        status = self._answer("cuMemAllocAsync")
+        if status:
+            return status, None
+        made = self.cuMemAlloc(nbytes)
+        self.calls.pop()
+        self.pooled.add(int(made[1] or 0))
+        return made
+
+    def cuMemFreeAsync(self, pointer: CUdeviceptr, stream: Handle) -> tuple[CUresult]:
+        assert stream.kind == "stream"
+        self.pooled.remove(int(pointer))
+        del self.memory[int(pointer)]
+        return (self._answer("cuMemFreeAsync"),)
+
+    def cuMemHostAlloc(self, nbytes: int, flags: int) -> tuple[CUresult, int | None]:
+        assert flags == 0
+        status = self._answer("cuMemHostAlloc")
+        if status:
+            return status, None
+        block = ctypes.create_string_buffer(nbytes)
+        self.pinned[ctypes.addressof(block)] = block
+        return status, ctypes.addressof(block)
+
+    def cuMemFreeHost(self, host: int) -> tuple[CUresult]:
+        del self.pinned[host]
+        return (self._answer("cuMemFreeHost"),)
+
+    def cuMemcpyHtoDAsync(self, pointer: CUdeviceptr, host: int, nbytes: int, stream: Handle) -> tuple[CUresult]:
+        """Done when an event is waited for, so that a block that is reused too soon shows."""
+        assert stream.kind == "stream"
+        assert nbytes <= len(self.pinned[host])
+        self.queue.append((self._host(pointer, nbytes), host, nbytes))
+        self.queued += 1
+        return (self._answer("cuMemcpyHtoDAsync"),)
+
+    def cuMemcpyDtoHAsync(self, host: int, pointer: CUdeviceptr, nbytes: int, stream: Handle) -> tuple[CUresult]:
+        assert stream.kind == "stream"
+        assert nbytes <= len(self.pinned[host])
+        self.queue.append((host, self._host(pointer, nbytes), nbytes))
+        self.queued += 1
+        return (self._answer("cuMemcpyDtoHAsync"),)
+
+    def cuEventSynchronize(self, event: Handle) -> tuple[CUresult]:
+        """All copies up to the one that the event was recorded after are done, and none beyond it."""
+        assert event.kind == "event"
+        while self.done < self.recorded.get(event, 0):
+            ctypes.memmove(*self.queue.pop(0))
+            self.done += 1
+        return (self._answer("cuEventSynchronize"),)
+
     def _host(self, pointer: CUdeviceptr, nbytes: int) -> int:
         """Where device memory really lies; the range must be within one allocation."""
         address = int(pointer)
@@ -259,7 +321,7 @@ class FakeBindings:
     def cuModuleLoadDataEx(
         self, image: bytes, count: int, options: list[CUjit_option], values: list[Any]
     ) -> tuple[CUresult, Handle | None]:
-        assert image.endswith(b"\0")
+        assert image.endswith(b"\0") or image.startswith(b"\x7fELF")
         assert count == len(options) == len(values)
         given = dict(zip(options, values, strict=True))
         for buffer, size, text in ((3, 4, self.log[0]), (5, 6, self.log[1])):
@@ -277,6 +339,14 @@ class FakeBindings:
         if name.decode() not in self.entries:
             return CUresult(500), None
         return self._make("cuModuleGetFunction", "function", name.decode())
+
+    def cuModuleGetGlobal(self, module: Handle, name: bytes) -> tuple[CUresult, CUdeviceptr | None, int | None]:
+        assert module.kind == "module"
+        status = self._answer("cuModuleGetGlobal")
+        if status or name.decode() not in self.variables:
+            return status or CUresult(500), None, None
+        address = self.variables[name.decode()]
+        return status, CUdeviceptr(address), len(self.memory[address])
 
     def cuFuncGetAttribute(self, attribute: CUfunction_attribute, function: Handle) -> tuple[CUresult, int]:
         assert function.kind == "function"

@@ -3,12 +3,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from teenycli.arch import Limits
+from teenycli.arch import limits_of
 from teenycli.devices.base import Device, DeviceBuffer
 from teenycli.devices.cuda import device as under_test
 from teenycli.devices.cuda.device import CudaDevice, CudaKernel, launch_config
@@ -17,12 +18,15 @@ from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, TeenyError
 from teenycli.exits import Exit
 from teenycli.launch.plan import Address, Argument, Field, Launch, TensorMap
+from teenycli.ptx import outline, read_source
 from teenycli.ptx.layout import layout
 from teenycli.ptx.model import Module
 from tests.devices.cuda.fake import CUDAError, FakeCuda
 from tests.ptx.text import module_of
 
 pytestmark = pytest.mark.unit
+
+CODE = Path(__file__).parents[2] / "ptx" / "code"
 
 TABLE = [(0, 8), (8, 4), (12, 4)]
 ARGS = (
@@ -62,6 +66,27 @@ def raised(id: str, exit: Exit = Exit.FAILED) -> Iterator[pytest.ExceptionInfo[T
     assert (caught.value.finding.id, caught.value.exit) == (id, exit)
 
 
+# --- variables ---------------------------------------------------------------------------------------------------
+
+
+def test_a_variable_is_written_whole_or_not_at_all(device: CudaDevice, cuda: FakeCuda) -> None:
+    kernel, buffers = ready(device)
+    cuda.driver.variables["table"] = buffers["x"].address
+    with raised("variable-size") as caught:
+        device.set_variable(kernel, "table", np.arange(60, dtype=np.uint8))
+    assert "60 bytes by the PTX, and 64 by the driver" in str(caught.value)
+    assert not device.download(buffers["x"]).any()
+    device.set_variable(kernel, "table", np.arange(64, dtype=np.uint8))
+    assert device.download(buffers["x"]).tolist() == list(range(64))
+
+
+def test_a_variable_that_the_driver_has_left_out_is_passed_over(device: CudaDevice, cuda: FakeCuda) -> None:
+    kernel, _ = ready(device)
+    before = cuda.driver.calls.count("cuMemcpyHtoD")
+    device.set_variable(kernel, "gone", np.zeros(4, np.uint8))
+    assert cuda.driver.calls.count("cuMemcpyHtoD") == before
+
+
 # --- opening and closing -----------------------------------------------------------------------------------------
 
 
@@ -70,7 +95,7 @@ def test_it_is_a_device(device: CudaDevice) -> None:
     assert as_device.name == "cuda:0"
     assert as_device.description == "Fake 100, sm_90, driver 580.159 (CUDA 13.0)"
     assert as_device.layout_sm(module()) == 90
-    assert as_device.limits == Limits(cluster=8, shared_optin=232448, sm_shared=233472, shared_reserved=1024)
+    assert as_device.limits == limits_of(90)
 
 
 def test_without_a_kernel_module_s_version_the_description_does_without(
@@ -114,8 +139,11 @@ def test_a_device_that_cannot_be_opened_leaves_nothing_behind(cuda: FakeCuda, ca
 
 def test_a_device_that_is_taken_is_told_with_the_driver_s_words(cuda: FakeCuda) -> None:
     cuda.core.refusal = CUDAError("CUDA_ERROR_DEVICE_UNAVAILABLE: in exclusive mode")
-    with pytest.raises(TeenyError, match="CUDA_ERROR_DEVICE_UNAVAILABLE: in exclusive mode"):
+    with raised("no-device", Exit.NO_DEVICE) as caught:
         CudaDevice(0, cuda.packages)
+    assert caught.value.finding.message == "cuda:0 cannot be opened: another process has the GPU to itself"
+    note = "cuda.core.Device.set_current says CUDA_ERROR_DEVICE_UNAVAILABLE (46): in exclusive mode"
+    assert caught.value.finding.note == note
 
 
 def test_a_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,8 +179,9 @@ def test_of_failures_while_closing_the_first_is_told(cuda: FakeCuda, device: Cud
 
 def test_a_failure_while_opening_is_told_whatever_fails_after_it(cuda: FakeCuda) -> None:
     cuda.driver.failures |= {"cuEventCreate": 2, "cuStreamDestroy": 400, "cuDevicePrimaryCtxRelease": 400}
-    with pytest.raises(TeenyError, match="cuEventCreate: CUDA_ERROR_OUT_OF_MEMORY"):
+    with raised("no-device", Exit.NO_DEVICE) as caught:
         CudaDevice(0, cuda.packages)
+    assert (caught.value.finding.note or "").startswith("cuEventCreate says CUDA_ERROR_OUT_OF_MEMORY (2)")
     assert cuda.driver.leaks() == {}
 
 
@@ -167,6 +196,30 @@ def test_the_driver_gets_text_without_debug_information(cuda: FakeCuda, device: 
     assert image.count(b"\n") == text.source.text.count("\n")
     assert (kernel.compile_ms > 0, kernel.cached, kernel.findings) == (True, False, ())
     assert (kernel.facts.max_threads, kernel.facts.registers, kernel.facts.static_shared) == (1024, 32, 0)
+
+
+def test_the_driver_gets_machine_code_as_it_is(cuda: FakeCuda, device: CudaDevice) -> None:
+    code = outline(read_source(CODE / "sm_90.cubin", code=True))
+    cuda.driver.entries, cuda.driver.table = {"none"}, []
+    device.load(code, "none")
+    assert cuda.driver.images == [(CODE / "sm_90.cubin").read_bytes()[:-1]]
+
+
+def test_machine_code_of_another_family_is_refused_before_the_driver_sees_it(
+    cuda: FakeCuda, device: CudaDevice
+) -> None:
+    code = outline(read_source(CODE / "sm_80.cubin", code=True))
+    with raised("target-architecture", Exit.UNSUPPORTED) as caught:
+        device.load(code, "none")
+    assert "is for sm_80 (machine code), which runs on the sm_8x family" in caught.value.finding.message
+    assert cuda.driver.images == []
+
+
+def test_machine_code_that_the_driver_does_not_take(cuda: FakeCuda, device: CudaDevice) -> None:
+    cuda.driver.failures["cuModuleLoadDataEx"] = 200
+    with raised("invalid-ptx", Exit.UNSUPPORTED) as caught:
+        device.load(outline(read_source(CODE / "sm_90.cubin", code=True)), "none")
+    assert "of CUDA 13.0, takes this machine code for no code that it can run" in caught.value.finding.message
 
 
 def test_a_module_is_compiled_once_for_all_its_entries(cuda: FakeCuda, device: CudaDevice) -> None:

@@ -10,6 +10,7 @@ from teenycli.devices.cuda import errors
 from teenycli.devices.cuda.driver import DriverError
 from teenycli.devices.cuda.errors import FAULTS, Facts
 from teenycli.devices.cuda.gpu import Gpu
+from teenycli.devices.cuda.stories import CAUSES
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
 from teenycli.launch.plan import Launch
@@ -81,6 +82,28 @@ def test_the_log_is_attached_and_gives_the_place() -> None:
     assert error.finding.note == (
         f"cuModuleLoadDataEx says CUDA_ERROR_INVALID_PTX (218): its own words\nthe driver's log:\n{log}"
     )
+
+
+@pytest.mark.parametrize(
+    ("log", "said", "cure"),
+    [
+        ("ptxas error   : Entry function 'k' uses too much shared data (0x13880 bytes, 0xc000 max)",
+         "'k' has 80,000 bytes of static shared memory, and 49,152 is the most", "--shared"),
+        ("ptxas p.ptx, line 5; error   : Entry function 'k' uses too much parameter space (0x9c40 bytes, 0x7ffc max).",
+         "'k' has 40,000 bytes of parameters, and 32,764 is the most", "by address"),
+        ("ptxas fatal   : Unresolved extern function 'foo'", "the function 'foo', which it does not define", "link"),
+        ("ptxas p.ptx, line 5; error   : Feature 'cp.async.wait_all' requires .target sm_80 or higher",
+         "it uses cp.async.wait_all, which needs .target sm_80 or higher", "compile it for sm_80"),
+        ("ptxas q.ptx, line 5; error   : Feature 'it' requires PTX ISA .version 8.1 or later",
+         "it uses it, which needs .version 8.1 or later", ".version"),
+    ],
+)  # fmt: skip
+def test_what_the_log_complains_of_is_put_into_words(log: str, said: str, cure: str) -> None:
+    error = load_error(218, log, gpu=replace(GPU, cuda=(13, 0)))
+    assert error.finding.message.startswith("the driver cannot compile this PTX for cuda:0 (NVIDIA H200, sm_90): ")
+    assert said in error.finding.message
+    assert cure in (error.finding.hint or "")
+    assert log in (error.finding.note or "")
 
 
 @pytest.mark.parametrize(
@@ -173,8 +196,19 @@ def test_a_cooperative_grid_must_be_resident() -> None:
 def test_a_refusal_without_a_known_reason_shows_the_whole_launch() -> None:
     assert refused(LAUNCH) == (
         "the driver refused launch 0 of 'k' with grid 4x1x1, block 128x1x1, cluster 1x1x1, "
-        "0 bytes of dynamic shared memory"
+        "0 bytes of dynamic shared memory: no limit that is known here is exceeded"
     )
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [(701, "more of another resource"), (720, "all at once"), (912, "cannot place a cluster")]
+)
+def test_a_refusal_that_the_plan_does_not_explain_is_told_by_its_number(code: int, said: str) -> None:
+    module, entry = entry_of()
+    error = errors.launch_refused(LAUNCH, module, entry, Facts(LIMITS), failure(code))
+    assert said in error.finding.message
+    assert error.finding.hint
+    assert f"({code})" in (error.finding.note or "")
 
 
 @pytest.mark.parametrize(
@@ -244,4 +278,36 @@ def test_out_of_memory_names_the_sizes() -> None:
 def test_a_function_that_the_driver_lacks_asks_for_a_newer_driver() -> None:
     error = errors.failed(failure(36), "running it")
     assert (error.finding.message, error.exit) == ("the CUDA driver is too old for running it", Exit.UNSUPPORTED)
+    old = errors.failed(failure(36), "running it", (11, 4))
+    assert old.finding.message.endswith(
+        "running it: cuLaunchKernelEx takes a driver of CUDA 11.8 or later, and this one is of CUDA 11.4"
+    )
     assert errors.failed(failure(400), "closing cuda:0").exit is Exit.FAILED
+
+
+def test_a_call_that_fails_by_itself_has_cause_and_cure() -> None:
+    error = errors.failed(failure(304, "cuMemHostAlloc"), "copying 'x'")
+    assert error.finding.message == "the CUDA driver failed while copying 'x': the operating system refused it"
+    assert "ulimit" in (error.finding.hint or "")
+    assert errors.failed(failure(401), "it").finding.message == "the CUDA driver failed while it"
+
+
+def test_after_a_fault_the_context_is_said_to_be_gone() -> None:
+    module, entry = entry_of()
+    for error in (
+        errors.fault(failure(700, "cuEventQuery"), LAUNCH, module, entry),
+        errors.failed(failure(700, "cuMemcpyDtoH"), "copying 'x'"),
+    ):
+        assert error.exit is Exit.FAILED
+        assert "--device cpu" in (error.finding.hint or "")
+        assert (error.finding.note or "").endswith("the GPU's context is gone with it: nothing more can run in this "
+                                                   "process, which ends")  # fmt: skip
+
+
+@pytest.mark.parametrize("code", sorted(CAUSES))
+def test_a_device_that_cannot_be_opened_has_cause_and_cure(code: int) -> None:
+    error = errors.cannot_open(DriverError(code, "NAME", "its own words", "cuDevicePrimaryCtxRetain"), "cuda:1")
+    assert (error.finding.id, error.exit) == ("no-device", Exit.NO_DEVICE)
+    assert error.finding.message == f"cuda:1 cannot be opened: {CAUSES[code].words}"
+    assert error.finding.hint == CAUSES[code].hint is not None
+    assert error.finding.note == f"cuDevicePrimaryCtxRetain says NAME ({code}): its own words"

@@ -27,6 +27,7 @@ int cuDeviceGetName(char *name, int size, int device) {
     strncpy(name, device == 100 ? "First" : "Other", size);
     return 0;
 }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = device; return 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
     if (device < 100) return 101;
     *value = attribute == 75 ? (device == 100 ? 9 : 12) : attribute == 76 ? device - 100 : -1;
@@ -57,7 +58,7 @@ def _elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_gpus_are_listed_in_the_driver_s_order(tmp_path: Path) -> None:
     found = survey(5, library(tmp_path, count=2))
-    assert found.gpus == (Gpu("cuda:0", "First", 90, (12, 4)), Gpu("cuda:1", "Other", 121, (12, 4)))
+    assert found.gpus == (Gpu("cuda:0", "First", 90, (12, 4), 100), Gpu("cuda:1", "Other", 121, (12, 4), 101))
     assert found.problem is None
 
 
@@ -101,7 +102,8 @@ def test_a_driver_that_fails(tmp_path: Path) -> None:
     ("code", "environ", "nodes", "problem", "hint"),
     [
         (100, {}, {}, "but no GPU", "--gpus all"),
-        (100, {}, {"/dev/nvidiactl": True}, "but no GPU", None),
+        (100, {}, {"/dev/nvidiactl": True}, "but no GPU", "in MIG mode"),
+        (999, {}, {"/dev/nvidiactl": True, "/dev/nvidia0": False}, "no permission to open /dev/nvidia0", "ls -l"),
         (100, {"CUDA_VISIBLE_DEVICES": "-1"}, {"/dev/nvidiactl": True}, "is '-1', which hides every GPU", "unset it"),
         (100, {"CUDA_VISIBLE_DEVICES": ""}, {"/dev/nvidiactl": False}, "no permission to open /dev/nvidiactl", "ls -l"),
         (304, {}, {"/dev/nvidiactl": False}, "no permission to open /dev/nvidiactl", "ls -l"),
