@@ -249,7 +249,8 @@ class TestCalls:
     def test_one_through_a_register_may_store_where_a_pointer_leads(self) -> None:
         head = ".func set(.param .b64 p) { .reg .b64 %q; ld.param.b64 %q,[p]; st.u32 [%q],5; ret; }"
         body = f""".local .align 4 .b8 own[4]; .param .b64 a; mov.b64 %d1,own;
-            st.local.u32 [%d1],3; cvta.local.u64 %d3,%d1; st.param.b64 [a],%d3; mov.u64 %d4,set; call %d4,(a),P; ld.local.u32 %r3,[%d1]; {STORE} ret;
+            st.local.u32 [%d1],3; cvta.local.u64 %d3,%d1; st.param.b64 [a],%d3; mov.u64 %d4,set; call %d4,(a),P;
+            ld.local.u32 %r3,[%d1]; {STORE} ret;
             P: .callprototype _ (.param .b64 _);"""
         trace = sound(case(body, head=head, y=out(8)))
         assert (written(trace), blurred(trace)[1]) == (set(), {"y"})
