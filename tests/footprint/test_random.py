@@ -1,7 +1,8 @@
 """Footprints of random programs against the oracle, which runs them a thread at a time and notes what each touches.
 
-One is a graph of blocks that lead anywhere (``tests.devices.cpu.test_random_programs``), the other is one of ``tests.oracle.programs``, but most of its registers begin with numbers that the thread's index
-makes; the others come out of memory, and what hangs on them must be left open. Buffers are too short for some.
+Programs are those of ``tests.oracle.programs``, but most of their registers begin with numbers that the thread's index
+makes; the others come out of memory, and what hangs on them must be left open. Buffers are too short for some. Graphs
+are those of ``tests.devices.cpu.test_random_programs``: blocks that lead anywhere.
 """
 
 from __future__ import annotations
