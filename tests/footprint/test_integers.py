@@ -104,7 +104,7 @@ def test_results_are_those_of_the_isa(opcode: str) -> None:
     for mods, sources in ((mods, sources) for each, mods, sources in MEANT if each == opcode):
         sets = operands(sources, name(opcode, mods))
         if opcode == "lop3":
-            _check_lop3(sets)
+            _check_lop3(sets[::9])
             continue
         meaning = MEANINGS[opcode](mods)
         wanted = [first(meaning(*each)) for each in sets]

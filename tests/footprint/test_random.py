@@ -1,7 +1,8 @@
 """Footprints of random programs against the oracle, which runs them a thread at a time and notes what each touches.
 
-A program is one of ``tests.oracle.programs``, but most of its registers begin with numbers that the thread's index
-makes; the others come out of memory, and what hangs on them must be left open. Buffers are too short for some.
+Programs are those of ``tests.oracle.programs``, but most of their registers begin with numbers that the thread's index
+makes; the others come out of memory, and what hangs on them must be left open. Buffers are too short for some. Graphs
+are those of ``tests.devices.cpu.test_random_programs``: blocks that lead anywhere.
 """
 
 from __future__ import annotations
@@ -159,12 +160,12 @@ def compare(text: str, sizes: Mapping[str, int], ctas: int, seed: int) -> Outcom
                 assert seen == said, f"{name}: never {sorted(said - seen)}\n{text}"
                 exact += 1
     if not given_up:
-        _check_misses(trace, memory, places, text)
+        _check_misses(trace, memory, places, text, all(sure))
     return Outcome(known, exact, len(trace.misses))
 
 
-def _check_misses(trace: Trace, memory: Diary, places: Mapping[str, int], text: str) -> None:
-    """Each that is said happens, and where nothing is left open each that happens is said."""
+def _check_misses(trace: Trace, memory: Diary, places: Mapping[str, int], text: str, sure: bool) -> None:
+    """Each that is said happens, and where nothing is left open, no guard either, each that happens is said."""
     for miss in trace.misses.values():
         assert miss.problem == "bounds"
         assert miss.buffer is not None
@@ -172,7 +173,7 @@ def _check_misses(trace: Trace, memory: Diary, places: Mapping[str, int], text: 
         # An atomic that misses is known by its load.
         bytes_of |= {(number, at, False) for number, at, _ in bytes_of if miss.op.opcode in ("atom", "red")}
         assert bytes_of & memory.missed, f"{miss}\n{text}"
-    if not any(t.read_anywhere or t.written_anywhere for t in trace.buffers.values()):
+    if sure and not any(t.read_anywhere or t.written_anywhere for t in trace.buffers.values()):
         assert bool(memory.missed) <= bool(trace.misses), text
 
 

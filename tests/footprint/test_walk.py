@@ -313,6 +313,13 @@ class TestAddresses:
         trace = sound(case(body, x=Room(1), y=out(8)), {"x": np.full(1, value, np.uint32)})
         assert (written(trace), blurred(trace)) == (set(), (set(), {"y"}))
 
+    @pytest.mark.parametrize("value", [0, 1])
+    def test_a_load_from_one_of_two_places(self, value: int) -> None:
+        body = f""".local .align 4 .b8 own[8]; mov.b64 %d1,own; st.local.u32 [%d1],3; st.local.u32 [%d1+4],5;
+            ld.global.u32 %r1,[%x]; setp.eq.u32 %p1,%r1,0; @%p1 add.u64 %d1,%d1,4; ld.local.u32 %r3,[%d1]; {STORE}"""
+        trace = sound(case(body, x=Room(1), y=out(8)), {"x": np.full(1, value, np.uint32)})
+        assert (written(trace), blurred(trace)) == (set(), (set(), {"y"}))
+
     def test_to_generic_addresses_and_back(self) -> None:
         body = f""".local .align 4 .b8 own[4]; mov.b64 %d1,own; mov.u32 %r3,3; cvta.local.u64 %d3,%d1; st.u32 [%d3],%r3;
             cvta.to.local.u64 %d4,%d3; mov.u32 %r3,0; ld.local.u32 %r3,[%d4]; {STORE}"""
