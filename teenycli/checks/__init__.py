@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from teenycli.checks.arguments import argument_count, argument_kind, argument_width, parameter_bytes
 from teenycli.checks.buffers import unused_buffers, unused_parameters
-from teenycli.checks.data import initial_data, row_strides
+from teenycli.checks.data import globals_known, initial_data, row_strides
 from teenycli.checks.direction import buffer_direction, with_directions
 from teenycli.checks.elements import element_types
 from teenycli.checks.geometry import (
@@ -54,7 +54,7 @@ _GEOMETRY: tuple[Rule, ...] = (
     tensor_maps,
 )  # fmt: skip
 _TARGETS: tuple[PlanRule, ...] = (target_version, target_fits, driver_fits)
-_DATA: tuple[PlanRule, ...] = (row_strides, initial_data, gradients_asked_for)
+_DATA: tuple[PlanRule, ...] = (row_strides, initial_data, globals_known, gradients_asked_for)
 RULES = (*_TARGETS, *_ARGUMENTS, *_BUFFERS, *_MEANING, *_VALUES, *_GEOMETRY, *_DATA)
 
 #: Operations on threads that looking at what a plan touches may take: a second or so. Cases share those of a dozen.

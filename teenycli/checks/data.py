@@ -1,6 +1,6 @@
 """Rules on what buffers hold at first: a file or an expression has the shape and values that its buffer needs.
 
-May import ``checks.subject``, ``tensors``, and what they may.
+May import ``checks.subject``, ``launch.variables``, ``tensors``, and what they may.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding, TeenyError
+from teenycli.launch.variables import settable, unknown_global
 from teenycli.manifest.spec import DEFAULT_INITS
 
 #: What ``tensors`` says of data that are there and do not fit. Anything else is an error of the op as a whole.
@@ -69,3 +70,11 @@ def row_strides(subjects: Sequence[Subject]) -> Iterator[Finding]:
                 ),
                 hint=f"a row stride is at least {elems:,}: align({elems:,}, n) rounds it up to a multiple of n",
             )
+
+
+def globals_known(subjects: Sequence[Subject]) -> Iterator[Finding]:
+    """Each variable that ``globals`` sets is one of the PTX."""
+    kernel, known = subjects[0].kernel, settable(subjects[0].module)
+    for name in kernel.globals:
+        if name not in known:
+            yield unknown_global(name, known, kernel.origin.place(f"globals.{name}"))

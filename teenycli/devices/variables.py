@@ -1,7 +1,7 @@
 """What a module's ``.global`` and ``.const`` variables hold where a user says so: ``--global NAME=INIT`` and the
 manifest's ``globals``.
 
-May import ``dtypes``, ``errors``, ``manifest.spec``, ``ptx.model`` and ``tensors``.
+May import ``dtypes``, ``errors``, ``launch.variables``, ``manifest.spec``, ``ptx.model`` and ``tensors``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from teenycli.dtypes import DTYPES, DType
-from teenycli.errors import Place, TeenyError, did_you_mean
+from teenycli.errors import Place, TeenyError
+from teenycli.launch.variables import settable, unknown_global
 from teenycli.manifest.spec import Init, KernelSpec
-from teenycli.ptx.model import Module, Space, Variable
+from teenycli.ptx.model import Module, Variable
 from teenycli.tensors.arrays import fill
 from teenycli.tensors.convert import raw_bytes
 
@@ -24,12 +25,6 @@ Bytes = npt.NDArray[np.uint8]
 #: The element type of a variable by its PTX type, where the two are not called alike; ``.b8`` and others of mere width
 #: hold unsigned integers until the user says another type.
 _TYPES = {"f16x2": "f16", "bf16x2": "bf16", "b128": "u64", "tf32": "f32"}
-
-
-def settable(module: Module) -> dict[str, Variable]:
-    """The module's own variables in global and constant memory that have a size, by name."""
-    spaces = (Space.GLOBAL, Space.CONST)
-    return {v.name: v for v in module.variables if v.space in spaces and v.linking != "extern" and v.size}
 
 
 def check_globals(modules: Collection[Module], names: Collection[str]) -> None:
@@ -63,8 +58,8 @@ def initial_globals(
 
 
 def _unknown(name: str, known: Collection[str], where: Place) -> TeenyError:
-    hint = did_you_mean(name, known) or (f"there are {', '.join(known)}" if known else "it has none that can be set")
-    return TeenyError("unknown-global", f"the PTX has no variable '{name}'", where=where, hint=hint)
+    found = unknown_global(name, known, where)
+    return TeenyError(found.id, found.message, where=where, hint=found.hint)
 
 
 def _contents(variable: Variable, init: Init, seed: int, folder: Path, where: Place) -> Bytes:

@@ -12,6 +12,8 @@ from tests.commands.teeny import DEVICE, Done, Teeny, manifest
 
 pytestmark = pytest.mark.device
 
+CPU = ("--device", "cpu")
+
 #: Copies its variables to what its parameter points to: a float, four bytes, a constant, one that is managed.
 PTX = """
 .version 7.8
@@ -112,7 +114,9 @@ def test_the_manifest_says_it_and_the_command_line_overrides(teeny: Teeny, ptx: 
 
 def test_a_name_in_the_manifest_that_the_ptx_lacks(teeny: Teeny, ptx: Path) -> None:
     manifest(ptx.parent, k=op(globals={"scala": 2}))
-    done = teeny("run", "k", "--device", "cpu")
-    assert done.code == 2
-    assert "op.k.globals.scala" in done.err
-    assert "did you mean 'scale'?" in done.err
+    for command, code in ((("check",), 1), (("run", "k", *CPU), 1), (("run", "k", *CPU, "--no-check"), 2)):
+        done = teeny(*command)
+        said = done.out + done.err
+        assert (done.code, "error[unknown-global]" in said) == (code, True), said
+        assert "op.k.globals.scala" in said
+        assert "did you mean 'scale'?" in said
