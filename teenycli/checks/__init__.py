@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from teenycli.checks.arguments import argument_count, argument_kind, argument_width, parameter_bytes
-from teenycli.checks.buffers import unused_buffers, unused_parameters
+from teenycli.checks.buffers import null_pointers, unused_buffers, unused_parameters
 from teenycli.checks.data import globals_known, initial_data, row_strides
-from teenycli.checks.direction import buffer_direction, with_directions
+from teenycli.checks.direction import buffer_direction, outputs_read, with_directions
 from teenycli.checks.elements import element_types
 from teenycli.checks.geometry import (
     backward_grid,
@@ -26,7 +26,7 @@ from teenycli.checks.geometry import (
 )
 from teenycli.checks.gradients import gradients_asked_for
 from teenycli.checks.memory import largest_inputs, memory, traced
-from teenycli.checks.occupancy import cooperative_grid, register_file, resident_blocks, whole_warps
+from teenycli.checks.occupancy import cooperative_grid, register_file, resident_blocks, unread_axes, whole_warps
 from teenycli.checks.strides import index_reach, stride_values
 from teenycli.checks.subject import Host, Subject, subjects_of
 from teenycli.checks.swaps import with_swaps
@@ -44,10 +44,10 @@ PlanRule = Callable[[Sequence[Subject]], Iterator[Finding]]
 _ARGUMENTS: tuple[Rule, ...] = (argument_count, argument_width, argument_kind)
 _BUFFERS: tuple[PlanRule, ...] = (buffer_direction,)
 #: What arguments mean to the kernel: asked where each of them fits its parameter.
-_MEANING: tuple[PlanRule, ...] = (unused_buffers,)
+_MEANING: tuple[PlanRule, ...] = (unused_buffers, outputs_read)
 _VALUES: tuple[Rule, ...] = (
-    element_types, stride_values, extents_known, values_fit, index_reach, unused_parameters,
-)  # fmt: skip
+    null_pointers, unread_axes, element_types, stride_values, extents_known, values_fit, index_reach, unused_parameters,
+)  # fmt: skip  # fmt: skip
 _GEOMETRY: tuple[Rule, ...] = (
     parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, compiled_consts, cluster_shape,
     shared_memory, compiled_shared, register_file, resident_blocks, cooperative_grid, whole_warps,

@@ -12,7 +12,7 @@ from teenycli.arch import param_bytes_limit
 from teenycli.checks.subject import Passed, Subject
 from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, Place
-from teenycli.launch.plan import Address, Argument, Field
+from teenycli.launch.plan import Argument, Field
 from teenycli.ptx.layout import Slot, layout_size
 from teenycli.ptx.usage import Part, Usage
 
@@ -133,14 +133,16 @@ def _member_problem(item: Field, part: Part) -> str | None:
     """What the member of a struct is instead. Nothing where it is loaded together with others, or partly; a pair of
     halves in a word is no number of its own."""
     size = DTYPES[item.kind].size if item.kind in DTYPES else 0
+    if part.pointer and item.kind in DTYPES and item.kind != "ptr":
+        return "is a pointer"
+    if item.kind == "ptr" and part.size < size and (part.bound or part.as_integer or part.as_float):
+        return f"holds a number of {8 * part.size} bits"
     if part.escaped or any(load.size != size for load in part.loads):
         return None
     types = {load.type for load in part.loads} | part.types
     floats = any(kind in DTYPES and DTYPES[kind].is_float and DTYPES[kind].size == size for kind in types)
     if item.kind == "ptr":
         return "holds a floating-point number" if floats else None if part.address else "is used in no address"
-    if part.pointer:
-        return "is a pointer"
     if floats == DTYPES[item.kind].is_float or floats == part.as_integer:
         return None
     return "holds a floating-point number" if floats else "holds an integer"
@@ -153,8 +155,6 @@ def _field_problem(item: Field, slot: Slot, usage: Usage) -> str | None:
         floats, integers = _number_kinds(item.offset, 8, slot, usage)
         if floats and not integers:
             return "holds a floating-point number"
-        if item.value == Address() and not (usage.as_integer or usage.as_float):
-            return None  # there is nothing, and nothing is made of it
         number = usage.as_integer or usage.as_float or usage.bound or usage.factor or usage.divisor or usage.stored
         scalar = number and not usage.address and not usage.escaped  # code for debuggers loads what nothing uses
         return "is used in no address" if scalar and slot.param.pointer is None else None

@@ -65,18 +65,46 @@ def _repeated(subjects: Sequence[Subject]) -> str | None:
 
 
 def unused_parameters(subject: Subject) -> Iterator[Finding]:
-    """A note on each parameter that the body never reads, unless nothing is passed for it either: zero or null."""
+    """A note on the parameters that the body never reads, but for those that nothing is passed for: zero or null."""
+    unused = [
+        (argument, slot)
+        for argument, slot in zip(subject.args, subject.visible, strict=True)
+        if subject.usages[slot.index].unused and not all(_is_nothing(item.value) for item in argument.fields)
+    ]
+    if unused:
+        names = ", ".join(f"{argument.index} '{argument.name}'" for argument, _ in unused)
+        several = len(unused) > 1
+        yield Finding(
+            "unused-parameter",
+            f"the kernel never reads the parameter{'s' if several else ''} of argument{'s' if several else ''} {names}",
+            Severity.NOTE,
+            where=subject.key(unused[0][0].source),
+            hint="right where the compiler had no use for it; an ignore entry says so",
+            note=subject.declared(unused[0][1]),
+        )
+
+
+def null_pointers(subject: Subject) -> Iterator[Finding]:
+    """Null is passed only where the kernel asks for it before it goes there, or never does.
+
+    A pointer that nothing is compared with may still be looked at only where a flag says so.
+    """
     for argument, slot in zip(subject.args, subject.visible, strict=True):
-        if subject.usages[slot.index].unused and not all(_is_nothing(item.value) for item in argument.fields):
-            yield Finding(
-                "unused-parameter",
-                f"the kernel never reads parameter {slot.index}, for which argument {argument.index} "
-                f"'{argument.name}' is passed",
-                Severity.NOTE,
-                where=subject.key(argument.source),
-                hint="right where the compiler had no use for it; an ignore entry says so",
-                note=subject.declared(slot),
-            )
+        usage = subject.usages[slot.index]
+        for item in argument.fields:
+            use = usage if len(argument.fields) == 1 else usage.part(item.offset)
+            if item.value != Address() or use is None or not (use.reads or use.writes):
+                continue
+            if not (use.bound or use.guard or use.escaped):
+                yield Finding(
+                    "access-null",
+                    f"argument {argument.index} '{argument.name}' is null, and through parameter {slot.index} the "
+                    f"kernel {'writes' if use.writes else 'reads'} without comparing it",
+                    Severity.WARNING,
+                    where=subject.key(argument.source),
+                    hint="pass a buffer there",
+                    note=subject.declared(slot),
+                )
 
 
 def _is_nothing(value: object) -> bool:

@@ -15,8 +15,8 @@ from teenycli.ptx.layout import Slot
 
 
 def buffer_direction(subjects: Sequence[Subject]) -> Iterator[Finding]:
-    """An output is written through some argument that points to it, in some launch, and not read before; an input,
-    unless it is an output in place, in none.
+    """An output is written through some argument that points to it, in some launch; an input, unless it is an output in
+    place, in none.
 
     Only what the body surely does counts: a pointer that is handed on, or reaches an instruction whose effect is not
     known here, is left alone.
@@ -37,9 +37,20 @@ def buffer_direction(subjects: Sequence[Subject]) -> Iterator[Finding]:
         if buffer.is_output and not written[buffer.name]:
             finding = _output_not_written(subject, argument, slot, buffer)
             found.setdefault((argument.source, buffer.name), finding)
-        elif buffer.role == "output" and _reads_alone(subject, slot) and _is_new(subjects, subject, buffer):
-            finding = _output_read(subject, argument, slot, buffer)
-            found.setdefault((argument.source, buffer.name), finding)
+    yield from found.values()
+
+
+def outputs_read(subjects: Sequence[Subject]) -> Iterator[Finding]:
+    """No output that is written through one argument is read through another before it is."""
+    if any(s.spec.origin.options for s in subjects):
+        return
+    pointers = [(subject, *pointer) for subject in subjects for pointer in _pointers(subject)]
+    written = {buffer.name for subject, _, slot, buffer in pointers if not _reads_alone(subject, slot)}
+    found: dict[tuple[str, str], Finding] = {}
+    for subject, argument, slot, buffer in pointers:
+        is_output = buffer.role == "output" and buffer.name in written
+        if is_output and _reads_alone(subject, slot) and _is_new(subjects, subject, buffer):
+            found.setdefault((argument.source, buffer.name), _output_read(subject, argument, slot, buffer))
     yield from found.values()
 
 

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from teenycli.checks.subject import Subject
 from teenycli.dtypes import DTYPES, DType
 from teenycli.errors import Finding, Severity
-from teenycli.launch.plan import Argument, Buffer
+from teenycli.launch.plan import Address, Argument, Buffer
 from teenycli.ptx.layout import Slot
 from teenycli.ptx.model import type_width
+from teenycli.ptx.usage import Use
 
 _FLOATS = ("f16", "bf16", "f32", "f64", "e4m3", "e5m2")
 
@@ -24,16 +25,22 @@ def element_types(subject: Subject) -> Iterator[Finding]:
     Certain, and an error, is a float type in the accesses themselves that is of another width than the buffer's
     elements. What is concluded from where a value goes to or comes from is a warning.
     """
-    for argument, slot in zip(subject.args, subject.visible, strict=True):
-        address = argument.address
-        if address is None or address.buffer is None or not subject.usages[slot.index].address:
-            continue
-        buffer = subject.plan.buffer(address.buffer)
-        kinds = {kind for part in subject.usages[slot.index].parts for kind in part.elements}
-        accesses = {_element(access.type) for access in subject.usages[slot.index].accesses if access.kind != "other"}
-        misfit = _misfit(buffer.dtype, kinds, accesses)
+    for argument, slot, buffer, use in _pointers(subject):
+        accesses = {_element(access.type) for access in use.accesses if access.kind != "other"}
+        misfit = _misfit(buffer.dtype, set(use.elements), accesses)
         if misfit is not None:
             yield _finding(subject, argument, slot, buffer, misfit, certain=_is_certain(buffer.dtype, accesses))
+
+
+def _pointers(subject: Subject) -> Iterator[tuple[Argument, Slot, Buffer, Use]]:
+    """Arguments and members of arguments that point to a buffer, with what the body does through them."""
+    for argument, slot in zip(subject.args, subject.visible, strict=True):
+        usage = subject.usages[slot.index]
+        for item in argument.fields:
+            if isinstance(item.value, Address) and item.value.buffer is not None:
+                use = usage if len(argument.fields) == 1 else usage.part(item.offset)
+                if use is not None and use.address:
+                    yield argument, slot, subject.plan.buffer(item.value.buffer), use
 
 
 def _misfit(dtype: DType, kinds: set[str], accesses: set[str]) -> str | None:

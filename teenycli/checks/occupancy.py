@@ -86,6 +86,27 @@ def cooperative_grid(subject: Subject) -> Iterator[Finding]:
         )
 
 
+def unread_axes(subject: Subject) -> Iterator[Finding]:
+    """A grid and a block reach into no dimension in which no thread asks where it is, though it does in another: all
+    would do the same."""
+    of_block, of_grid = subject.compiled.axes
+    for what, extents, register, read in (
+        ("grid", subject.launch.grid, "ctaid", of_grid), ("block", subject.launch.block, "tid", of_block),
+    ):  # fmt: skip
+        if not read or (what == "block" and subject.entry.directives.reqntid is not None):
+            continue  # the block is the compiler's
+        for axis, extent in zip("xyz", extents, strict=True):
+            if extent > 1 and axis not in read:
+                yield Finding(
+                    "axis-unread",
+                    f"{what}.{axis} is {extent:,}, and the kernel never reads %{register}.{axis}: "
+                    f"{extent:,} {'blocks' if what == 'grid' else 'threads'} do the same",
+                    Severity.WARNING,
+                    where=subject.key(what),
+                    hint=f"leave {axis} at 1; is the count meant for another dimension?",
+                )
+
+
 def whole_warps(subject: Subject) -> Iterator[Finding]:
     """A block is of whole warps where the body has instructions that all of a warp takes part in."""
     threads = subject.launch.threads

@@ -15,11 +15,13 @@ from teenycli.errors import Place
 from teenycli.launch.plan import Argument, Field, Launch, Plan
 from teenycli.manifest.spec import ArgSpec, KernelSpec, OpSpec
 from teenycli.ptx import code_of
+from teenycli.ptx.axes import axes_read
 from teenycli.ptx.code import Code, Op
 from teenycli.ptx.flow import Flow
 from teenycli.ptx.layout import Slot, layout
 from teenycli.ptx.metadata import Metadata, metadata_of
 from teenycli.ptx.model import Function, Module
+from teenycli.ptx.search import reached as functions_reached
 from teenycli.ptx.search import shared_static
 from teenycli.ptx.strides import Reached, Unit, reached
 from teenycli.ptx.usage import Usage, usages
@@ -77,6 +79,11 @@ class Compiled:
     def warp_wide(self) -> Op | None:
         """An instruction that a whole warp takes part in."""
         return warp_wide(self.code)
+
+    @cached_property
+    def axes(self) -> tuple[str, str]:
+        """The dimensions of its index in the block, and of the block's in the grid, that a thread asks for."""
+        return axes_read(code_of(self.module, function) for function in functions_reached(self.module, self.entry))
 
     @cached_property
     def metadata(self) -> Metadata:

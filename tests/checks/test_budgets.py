@@ -42,8 +42,9 @@ def ids(teeny: Teeny, folder: Path, body: str, **keys: Any) -> set[str]:
 
 def test_a_grid_of_as_many_blocks_as_there_can_be(teeny: Teeny, tmp_path: Path) -> None:
     grid = [2**31 - 1, 65535, 65535]
-    assert ids(teeny, tmp_path, STORE, grid=grid, block=[1024]) == {"access-outside"}
-    assert ids(teeny, tmp_path, STORE, grid=grid, block=[1], dims={"N": 2**31 - 1}) == set()
+    unread = {"axis-unread"}
+    assert ids(teeny, tmp_path, STORE, grid=grid, block=[1024]) - unread == {"access-outside"}
+    assert ids(teeny, tmp_path, STORE, grid=grid, block=[1], dims={"N": 2**31 - 1}) - unread == set()
 
 
 @pytest.mark.parametrize("keys", [{}, {"grid": [1000], "block": [1024]}], ids=["a thread", "a million threads"])

@@ -62,6 +62,10 @@ class TestStrides:
         assert ids(teeny, tmp_path, body, **op) & {"stride-mismatch"} == expected
 
 
+#: Of a register that held null before, which no compiler reuses.
+NULL = {"access-null"}
+
+
 class TestInPlace:
     PLACE: Op = {  # noqa: RUF012
         "inputs": [{"name": "cache", "shape": ["H", "L"]}, {"name": "x", "shape": ["N"]}],
@@ -76,14 +80,14 @@ class TestInPlace:
     def test_what_is_updated_up_to_somewhere(self, teeny: Teeny, tmp_path: Path) -> None:
         body = f"{LOADED}mov.u64 %d1,%d2; {read('%r1')}{STORED}"
         op = {**self.PLACE, "inputs": self.PLACE["inputs"][:1], "args": ["ptr null", *self.PLACE["args"][1:]]}
-        assert ids(teeny, tmp_path, body, **op) == {"output-not-covered"}
-        assert ids(teeny, tmp_path, body, **{**op, "grid": [8]}) == set()
+        assert ids(teeny, tmp_path, body, **op) - NULL == {"output-not-covered"}
+        assert ids(teeny, tmp_path, body, **{**op, "grid": [8]}) - NULL == set()
 
     def test_all_but_a_diagonal(self, teeny: Teeny, tmp_path: Path) -> None:
         skip = "rem.s32 %r7,%r1,65; setp.eq.s32 %p2,%r7,0; @%p2 ret; "
         body = f"{LOADED}mov.u64 %d1,%d2; {skip}{read('%r1')}{STORED}"
         op = {**self.PLACE, "inputs": self.PLACE["inputs"][:1], "args": ["ptr null", *self.PLACE["args"][1:]]}
-        assert ids(teeny, tmp_path, body, **{**op, "grid": [8]}) == set()
+        assert ids(teeny, tmp_path, body, **{**op, "grid": [8]}) - NULL == set()
 
 
 class TestPartsOfInputs:

@@ -32,8 +32,11 @@ class Demand:
     thinned: int
 
 
-# Both are to rise to 0.95.
-DEMANDS = {"ops.toml": Demand(static=0.61, but_alike=0.66, thinned=6)}
+DEMANDS = {
+    "ops.toml": Demand(static=0.95, but_alike=0.97, thinned=6),
+    # Kernels that no rule was written for.
+    "tests/unseen/unseen.toml": Demand(static=0.88, but_alike=0.88, thinned=30),
+}
 
 
 @pytest.fixture(scope="module", params=DEMANDS)
@@ -91,7 +94,7 @@ def some(subjects: Subjects) -> Iterator[Mutant]:
 @pytest.mark.device
 def test_static_rules_report_most_of_some_mutants(subjects: Subjects) -> None:
     results = judge_all(some(subjects), subjects.modules)
-    assert len(results) > 400
+    assert len(results) > 300
     assert_rates(subjects, results, slack=0.02)
 
 

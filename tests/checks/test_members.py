@@ -1,0 +1,101 @@
+"""Rules on null pointers, on members of structs, and on dimensions that a kernel never asks about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.checks.ops import Op, changed, found, kernel
+from tests.commands.teeny import Teeny, manifest, samples
+
+pytestmark = pytest.mark.unit
+
+SAMPLES = samples()
+
+
+def said(teeny: Teeny, folder: Path, op: Op, id: str) -> set[str]:
+    """The severities of the findings of this id."""
+    rows = teeny("check", "--json", "--select", id, "-m", manifest(folder, it=op)).json["ops"]
+    return {finding["severity"] for row in rows for finding in row["findings"]}
+
+
+class TestNullPointers:
+    @staticmethod
+    def op(folder: Path, test: str) -> Op:
+        body = (
+            f"ld.param.u64 %d1,[x]; ld.param.u64 %d2,[y]; {test} ld.global.b64 %d3,[%d2]; add.s64 %d4,%d1,%d3; "
+            "ld.global.f32 %f1,[%d4]; st.global.f32 [%d2],%f1;"
+        )
+        ptx = kernel(folder, ".param .u64 x, .param .u64 y", body)
+        return {
+            "ptx": ptx, "args": ["ptr null", "ptr y"], "grid": [1], "block": [32],
+            "output": {"name": "y", "shape": [2], "init": "zeros"},
+        }  # fmt: skip
+
+    def test_one_that_nothing_is_compared_with(self, teeny: Teeny, tmp_path: Path) -> None:
+        """Where it is read hangs on data, so that following the threads tells nothing."""
+        assert said(teeny, tmp_path, self.op(tmp_path, ""), "access-null") == {"warning"}
+
+    def test_one_that_the_kernel_tests(self, teeny: Teeny, tmp_path: Path) -> None:
+        op = self.op(tmp_path, "setp.eq.s64 %p1,%d1,0; @%p1 ret;")
+        assert said(teeny, tmp_path, op, "access-null") == set()
+
+
+class TestMembers:
+    BODY = (
+        "ld.param.u64 %d1,[v]; ld.param.u32 %r1,[v+8]; mov.u32 %r2,%tid.x; setp.ge.s32 %p1,%r2,%r1; @%p1 ret; "
+        "mul.wide.s32 %d2,%r2,4; add.s64 %d3,%d1,%d2; ld.global.f32 %f1,[%d3]; add.f32 %f1,%f1,%f1; "
+        "st.global.f32 [%d3],%f1;"
+    )
+
+    def op(self, folder: Path, struct: str, **keys: Any) -> Op:
+        ptx = kernel(folder, ".param .align 8 .b8 v[16]", self.BODY)
+        return {
+            "ptx": ptx, "args": [struct], "grid": [1], "block": [32], "dims": {"N": 20},
+            "inputs": [{"name": "x", "shape": ["N"], **keys}], "output": {"name": "y", "inout": "x"},
+        }  # fmt: skip
+
+    def test_as_it_is(self, teeny: Teeny, tmp_path: Path) -> None:
+        assert found(teeny, tmp_path, self.op(tmp_path, "{ptr x, i32 N}")) == set()
+
+    @pytest.mark.parametrize("struct", ["{i32 N, i32 0, ptr x}", "{i32 N, ptr x}", "{i64 N, i32 N}"])
+    def test_a_number_where_the_pointer_is(self, teeny: Teeny, tmp_path: Path, struct: str) -> None:
+        assert ("argument-kind", "error") in found(teeny, tmp_path, self.op(tmp_path, struct))
+
+    def test_a_pointer_where_the_number_is(self, teeny: Teeny, tmp_path: Path) -> None:
+        assert ("argument-kind", "error") in found(teeny, tmp_path, self.op(tmp_path, "{ptr x, ptr x}"))
+
+    @pytest.mark.parametrize(("dtype", "severity"), [("f64", "error"), ("i32", "warning")])
+    def test_elements_of_another_type(self, teeny: Teeny, tmp_path: Path, dtype: str, severity: str) -> None:
+        op = self.op(tmp_path, "{ptr x, i32 N}", dtype=dtype)
+        assert ("buffer-dtype", severity) in found(teeny, tmp_path, op)
+
+
+class TestAxes:
+    @pytest.mark.parametrize(
+        "keys", [{"grid": ["cdiv(N, BLOCK)", 2]}, {"grid": [1, "cdiv(N, BLOCK)"]}, {"block": ["BLOCK // 2", 2]}]
+    )
+    def test_one_that_the_kernel_never_reads(self, teeny: Teeny, tmp_path: Path, keys: dict[str, Any]) -> None:
+        op = {**SAMPLES["vector_add_cuda"], "dims": {"N": 700}, "cases": [], **keys}
+        assert said(teeny, tmp_path, op, "axis-unread") == {"warning"}
+
+    def test_one_that_it_does(self, teeny: Teeny, tmp_path: Path) -> None:
+        assert said(teeny, tmp_path, SAMPLES["linear_cuda"], "axis-unread") == set()
+
+    def test_lanes_and_warps_count_threads_of_any_shape(self, teeny: Teeny, tmp_path: Path) -> None:
+        body = (
+            "ld.param.u64 %d1,[x]; mov.u32 %r1,%warpid; mul.wide.u32 %d2,%r1,4; add.s64 %d3,%d1,%d2; "
+            "st.global.u32 [%d3],%r1;"
+        )
+        op = {
+            "ptx": kernel(tmp_path, ".param .u64 x", body), "args": ["ptr x"], "grid": [1], "block": [32, 4],
+            "output": {"name": "x", "shape": [4], "dtype": "u32"},
+        }  # fmt: skip
+        assert said(teeny, tmp_path, op, "axis-unread") == set()
+
+
+def test_outputs_that_are_read_before_they_are_written(teeny: Teeny, tmp_path: Path) -> None:
+    op = changed(SAMPLES["vector_add_cuda"], 1, "ptr out")
+    assert ("output-read", "warning") in found(teeny, tmp_path, op)
