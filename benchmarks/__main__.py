@@ -1,6 +1,6 @@
 """All benchmarks, or the ones named, as one table; the same as JSON in a file.
 
-    python -m benchmarks [--json FILE] [entries] [check] [start-up] [kernels]
+    python -m benchmarks [--json FILE] [entries] [check] [start-up] [kernels] [gpu]
 
 Exit status 1 when a ratio is over its limit.
 """
@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import check_times, entries, kernel_times, start_up
+from benchmarks import check_times, entries, gpu, kernel_times, start_up
 from benchmarks.timing import ROOT, table, write_json
 
 BENCHMARKS = {
@@ -19,6 +19,7 @@ BENCHMARKS = {
     "check": check_times.measure,
     "start-up": start_up.measure,
     "kernels": kernel_times.measure,
+    "gpu": gpu.measure,
 }
 
 

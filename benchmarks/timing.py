@@ -124,7 +124,7 @@ def peak_memory(args: Sequence[str | Path]) -> float:
 
 def table(sections: Sequence[Section]) -> str:
     """All sections as one table: medians and minima of both sides, the ratio of medians, and its limit."""
-    width = max(len(row.name) for section in sections for row in section.rows)
+    width = max((len(row.name) for section in sections for row in section.rows), default=0)
     lines = [f"{'':{width}}  {'median':>9} {'minimum':>9}  {'base med.':>9} {'base min.':>9}  {'':2}  {'ratio':>6}"]
     for section in sections:
         lines += ["", section.title, *(f"  {key}: {value}" for key, value in section.facts.items())]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands.teeny import DEVICE, ROOT, Teeny
+from tests.commands.teeny import DEVICE, ROOT, Done, Teeny
 
 # For the CPU device alone is what names what only it knows: a fault's place, buffers by name, its cache.
 pytestmark = [pytest.mark.device, pytest.mark.devices("cpu", "cuda")]
@@ -23,9 +23,13 @@ ON_THE_CPU = [name for name in TABLES if name not in FOR_A_GPU]
 WITH_GRADIENTS = [name for name in ON_THE_CPU if "backward" in TABLES[name]]
 
 
-def matches(teeny: Teeny, name: str, *options: str) -> dict[str, Any]:
-    """Runs an op at all its cases, asserts that each output is as its reference says, and gives the document."""
-    done = teeny("run", name, "-m", OPS, "--case", "all", "--json", *options)
+def all_cases(teeny: Teeny, name: str, *options: str) -> Done:
+    """Runs an op at its own dims and at all its cases."""
+    return teeny("run", name, "-m", OPS, "--case", "all", "--json", *options)
+
+
+def judged(done: Done, name: str) -> dict[str, Any]:
+    """Asserts that each output of ``all_cases`` is as its reference says, and gives the document."""
     assert done.code == 0, done.err
     document: dict[str, Any] = done.json
     compared = document["compare"]
@@ -34,6 +38,10 @@ def matches(teeny: Teeny, name: str, *options: str) -> dict[str, Any]:
     assert all(one["ok"] and one["mismatches"] == 0 and one["unwritten"] == 0 for one in compared)
     assert {one["name"] for one in compared if not one["zeros_pass"]} == {one["name"] for one in compared}
     return document
+
+
+def matches(teeny: Teeny, name: str, *options: str) -> dict[str, Any]:
+    return judged(all_cases(teeny, name, *options), name)
 
 
 @pytest.mark.parametrize("name", ON_THE_CPU)

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.commands.teeny import ROOT, Teeny
-from tests.commands.test_gallery import TABLES, matches
+from tests.commands.test_gallery import ON_THE_CPU, OPS, TABLES, all_cases, judged
+from tests.cuda.report import RecordProperty, record_differences
 
 pytestmark = pytest.mark.cuda
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_case_matches_its_reference(teeny: Teeny, gpu_name: str, name: str) -> None:
-    matches(teeny, name, "--device", gpu_name)
+def test_every_case_matches_its_reference(
+    teeny: Teeny, gpu_name: str, name: str, record_property: RecordProperty
+) -> None:
+    done = all_cases(teeny, name, "--device", gpu_name)
+    record_differences(record_property, done, "reference")
+    judged(done, name)
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if "backward" in TABLES[name]])
-def test_every_gradient_matches_its_reference(teeny: Teeny, gpu_name: str, name: str) -> None:
-    matches(teeny, name, "--backward", "--device", gpu_name)
+def test_every_gradient_matches_its_reference(
+    teeny: Teeny, gpu_name: str, name: str, record_property: RecordProperty
+) -> None:
+    done = all_cases(teeny, name, "--backward", "--device", gpu_name)
+    record_differences(record_property, done, "reference")
+    judged(done, name)
+
+
+@pytest.mark.parametrize("name", ON_THE_CPU)
+def test_every_case_is_within_its_tolerance_of_the_cpu_device(
+    teeny: Teeny, gpu_name: str, name: str, record_property: RecordProperty
+) -> None:
+    output = TABLES[name]["output"]["name"]
+    for case in range(-1, len(TABLES[name]["cases"])):
+        op: list[str | Path] = ["run", name, "-m", OPS]
+        op += ["--case", str(case)] if case >= 0 else []
+        done = teeny(*op, "--device", "cpu", "--quiet", "--save", f"{output}=cpu.npy")
+        assert done.code == 0, done.err
+        done = teeny(*op, "--device", gpu_name, "--json", "--expect", f"{output}=@cpu.npy")
+        record_differences(record_property, done, "cpu")
+        assert done.code == 0, done.err
 
 
 def test_ops_in_a_row_match_their_references(teeny: Teeny, gpu_name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,196 @@
+"""What a GPU's own speed leaves us to lose: vector add against a copy, and our launches against bare ones.
+
+A vector add of 256M floats by ``teeny run``, at the time that its table has, against a copy from device to device, as
+if that moved as many bytes: at least 95% of its bandwidth. A launch through ``CudaDevice`` against one by cuda.core, of
+the same kernel, both waited for and timed by events: at most 1.1 times. Needs a GPU, else nothing is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from benchmarks.timing import ROOT, Figure, Row, Section, compare
+from teenycli.devices.base import DeviceBuffer
+from teenycli.devices.cuda.device import CudaDevice
+from teenycli.devices.cuda.driver import packages
+from teenycli.devices.cuda.probe import PATIENT, survey
+from teenycli.errors import TeenyError
+from teenycli.launch.plan import Address, Argument, Field, Launch
+from teenycli.ptx import outline, read_source
+
+FLOATS = 1 << 28
+#: Least share of a copy's bandwidth, and the most that a launch may cost over a bare one.
+SHARE, COST = 0.95, 1.1
+RUNS, COPIES = 3, 20
+LAUNCHES, ROUNDS = 200, 21
+PTX = ROOT / "ptx" / "cuda" / "vector_add.ptx"
+ENTRY, BLOCK = "vector_add", 256
+
+
+def measure(floats: int = FLOATS, launches: int = LAUNCHES) -> Section:
+    """Measure on the first GPU."""
+    title, found = "on a GPU", survey(PATIENT)
+    if not found.gpus:
+        return Section(title, [], {"not measured": f"no GPU: {found.problem}"})
+    try:
+        opened = CudaDevice(0)
+    except TeenyError as error:
+        return Section(title, [], {"not measured": error})
+    with opened as device:
+        rows = [*bandwidth_rows(device, floats), *launch_rows(device, launches)]
+        return Section(title, rows, {"GPU": device.description})
+
+
+# --- bandwidth ---------------------------------------------------------------------------------------------------
+
+
+def bandwidth_rows(device: CudaDevice, floats: int) -> Iterator[Row]:
+    """Runs and copies by turns; and launches after the first, which tell what being the first costs a run."""
+    runs: list[float] = []
+    copies: list[float] = []
+    later: list[float] = []
+    nbytes = 0
+    with copying(4 * floats) as copy:
+        for _ in range(RUNS):
+            nbytes, ms = vector_add(floats)
+            runs.append(ms)
+            copies += [copy() for _ in range(COPIES)]
+        with adding(device, floats) as (add, _):
+            add()
+            for _ in range(COPIES):
+                later.append(add())
+                copies.append(copy())
+    for name, took, limit in (("teeny run", runs, 1 / SHARE), ("  launches after the first", later, None)):
+        yield bandwidth_row(f"{name}, {floats:,} floats, against a copy", nbytes, took, 8 * floats, copies, limit)
+
+
+def bandwidth_row(
+    name: str, nbytes: int, took: Sequence[float], moved: int, copies: Sequence[float], limit: float | None
+) -> Row:
+    """Milliseconds in which ``nbytes`` were moved, against what copies would have taken for as many, who read and
+    write ``moved`` bytes in all."""
+    ours, base = Figure.of(took), Figure.of(ms * nbytes / moved for ms in copies)
+    speeds = {"GB/s": nbytes / ours.median / 1e6, "copy GB/s": nbytes / base.median / 1e6}
+    return Row(name, ours, base, limit, details={**speeds, "share": base.median / ours.median})
+
+
+def vector_add(floats: int) -> tuple[int, float]:
+    """Bytes and milliseconds that the table of a ``teeny run`` has its bandwidth from, in a process of its own."""
+    command = [sys.executable, "-m", "teenycli", "run", "vector_add_cuda", "-m", "ops.toml",
+               "--dim", f"N={floats}", "--device", "cuda:0", "--json"]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    return traffic(json.loads(done.stdout))
+
+
+def traffic(document: Any) -> tuple[int, float]:
+    """Bytes and milliseconds of all launches of a document of ``teeny run``."""
+    launches = document["launches"]
+    nbytes = sum(launch["bytes_read"] + launch["bytes_written"] for launch in launches)
+    return nbytes, sum(launch["ms"] for launch in launches)
+
+
+@contextmanager
+def copying(nbytes: int) -> Iterator[Callable[[], float]]:
+    """A function that copies so many bytes within the device, once unmeasured, and gives milliseconds by events."""
+    cu = packages().bindings
+    source, target = (called(cu.cuMemAlloc, nbytes) for _ in range(2))
+    start, end = (called(cu.cuEventCreate, cu.CUevent_flags.CU_EVENT_DEFAULT.value) for _ in range(2))
+
+    def copy() -> float:
+        called(cu.cuEventRecord, start, 0)
+        called(cu.cuMemcpyDtoD, target, source, nbytes)
+        called(cu.cuEventRecord, end, 0)
+        called(cu.cuEventSynchronize, end)
+        return float(called(cu.cuEventElapsedTime, start, end))
+
+    try:
+        called(cu.cuMemsetD8, source, 1, nbytes)
+        copy()
+        yield copy
+    finally:
+        for event in (start, end):
+            called(cu.cuEventDestroy, event)
+        for address in (source, target):
+            called(cu.cuMemFree, address)
+
+
+def called(function: Callable[..., tuple[Any, ...]], *arguments: object) -> Any:
+    """The result of a function of the driver. Raises RuntimeError where it fails."""
+    status, *results = function(*arguments)
+    if int(status):
+        raise RuntimeError(f"{function.__name__}: {status!r}")
+    return results[0] if results else None
+
+
+# --- launches ----------------------------------------------------------------------------------------------------
+
+
+def launch_rows(device: CudaDevice, launches: int) -> Iterator[Row]:
+    """Launches of one CTA, so many in a row: ours against bare ones that are timed too, and against bare ones."""
+    with adding(device, BLOCK) as (add, addresses):
+        for name, is_timed, limit in (("bare and timed", True, COST), ("bare", False, None)):
+            with bare([*addresses, np.int32(BLOCK)], is_timed=is_timed) as base:
+                title = f"{launches} launches, against {name}"
+                yield compare(title, times(launches, add), times(launches, base), rounds=ROUNDS, limit=limit)
+
+
+@contextmanager
+def adding(device: CudaDevice, floats: int) -> Iterator[tuple[Callable[[], float], list[int]]]:
+    """A function that launches a vector add through the device and gives milliseconds, and its buffers' addresses."""
+    data = np.ones(floats, np.float32).view(np.uint8)
+    with ExitStack() as held:
+        buffers: dict[str, DeviceBuffer] = {}
+        for name in ("x", "y", "out"):
+            buffers[name] = device.upload(name, data)
+            held.callback(device.free, buffers[name])
+        fields = [*(Field("ptr", Address(name)) for name in buffers), Field("i32", floats)]
+        arguments = tuple(Argument(i, f"a{i}", f.kind, 8 if f.kind == "ptr" else 4, (f,)) for i, f in enumerate(fields))
+        plan = Launch(ENTRY, 0, ENTRY, (-(-floats // BLOCK), 1, 1), (BLOCK, 1, 1), arguments)
+        kernel = device.load(outline(read_source(PTX)), ENTRY)
+        yield lambda: device.launch(kernel, plan, buffers, 0).ms, [buffer.address for buffer in buffers.values()]
+
+
+@contextmanager
+def bare(arguments: Sequence[object], *, is_timed: bool) -> Iterator[Callable[[], None]]:
+    """One launch by cuda.core alone, waited for; ``is_timed``: by events around it, as ``CudaDevice`` does it."""
+    core = packages().core
+    gpu = core.Device(0)
+    gpu.set_current()
+    stream = gpu.create_stream()
+    code = core.ObjectCode.from_ptx(PTX.read_bytes())
+    kernel = code.get_kernel(ENTRY)
+    config = core.LaunchConfig(grid=1, block=BLOCK)
+    start, end = (gpu.create_event(core.EventOptions(timing_enabled=True)) for _ in range(2))
+
+    def timed() -> None:
+        stream.record(start)
+        core.launch(stream, config, kernel, *arguments)
+        stream.record(end)
+        end.sync()
+        _ = end - start
+
+    def untimed() -> None:
+        core.launch(stream, config, kernel, *arguments)
+        stream.sync()
+
+    try:
+        yield timed if is_timed else untimed
+    finally:
+        called(packages().bindings.cuLibraryUnload, code.handle)  # which cuda.core never does
+
+
+def times(count: int, function: Callable[[], object]) -> Callable[[], None]:
+    """A function that calls another so many times."""
+
+    def run() -> None:
+        for _ in range(count):
+            function()
+
+    return run
