@@ -95,6 +95,8 @@ def _of_rust(given: CheckOptions) -> list[Outcome]:
 
 def _of_manifest(given: CheckOptions) -> list[Outcome]:
     """The rows of the ops and pipelines named, or of all."""
+    if not given.probe:  # numpy would start threads for products of matrices, of which there are none
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     found = open_manifest(given.manifest)
     pipelines = [name for name in dict.fromkeys(given.ops or found.pipelines) if name in found.pipelines]
     names = [name for name in selected(found, given.ops) if name not in pipelines or name in found.ops]
