@@ -1,7 +1,8 @@
 """Rules on what the launches touch: nothing outside of buffers, all of each output, each element by one block.
 
 They rest on the ``footprint``: what addresses the body makes for the threads of these launches. What hangs on data is
-left alone. May import ``checks.subject``, ``checks.strides``, ``footprint``, and what these may.
+left alone, but for integers of which the op says what an input holds: these may be indices. May import
+``checks.subject``, ``checks.strides``, ``footprint``, ``tensors``, and what these may.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from teenycli.footprint import Miss, Touched, Trace
     from teenycli.footprint.lanes import Array
 
+#: Bytes of an input up to which what it holds is looked at.
+_MOST_INDICES = 1 << 22
+
 
 def traced(subjects: Sequence[Subject], work: int) -> Trace:
     """What the launches touch; ``work`` is how many operations on lanes it may take. Raises what parsing the body
@@ -26,7 +30,27 @@ def traced(subjects: Sequence[Subject], work: int) -> Trace:
     from teenycli.footprint import footprint_of
 
     subject = subjects[0]
-    return footprint_of(subject.plan, subject.compiled.survey, work)
+    return footprint_of(subject.plan, subject.compiled.survey, work, _indices(subject))
+
+
+def _indices(subject: Subject) -> dict[str, Array]:
+    """The bytes of inputs that may be indices: of integers, not changed, of which the op says what they hold."""
+    from teenycli.errors import TeenyError
+    from teenycli.tensors.arrays import fill
+
+    plan, found = subject.plan, {}
+    for buffer in plan.buffers:
+        told = buffer.role in ("input", "param") and buffer.init not in (None, "random")
+        if not told or buffer.is_output or buffer.dtype.is_float or buffer.is_padded or buffer.nbytes > _MOST_INDICES:
+            continue
+        names = {**plan.consts, **plan.scalars, **plan.case}
+        assert buffer.init is not None
+        try:
+            array = fill(buffer.init, buffer.dtype, buffer.shape, buffer.name, 0, subject.spec.folder, names)
+        except TeenyError:
+            continue  # another rule's affair
+        found[buffer.name] = array.reshape(-1).view("u1")
+    return found
 
 
 def memory(subjects: Sequence[Subject], trace: Trace, largest: Collection[str]) -> Iterator[Finding]:
@@ -46,7 +70,7 @@ def memory(subjects: Sequence[Subject], trace: Trace, largest: Collection[str]) 
         if trace.complete:
             is_largest = touched.buffer.name in largest
             yield from _coverage(subject, touched, whole=is_largest)
-            if is_largest:
+            if is_largest and not trace.guided:  # indices choose what is read
                 yield from _hardly_read(subjects, touched)
     if trace.complete:
         yield from _idle_blocks(subjects, trace)

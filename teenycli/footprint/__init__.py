@@ -9,8 +9,9 @@ May import ``launch``, ``ptx`` and, it alone beside ``tensors`` below the device
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 
@@ -33,10 +34,11 @@ from teenycli.ptx.search import reached, shared_static
 _LANES = 1 << 15
 
 
-def footprint_of(plan: Plan, survey: Survey, work: int) -> Trace:
+def footprint_of(plan: Plan, survey: Survey, work: int, contents: Mapping[str, Array] = MappingProxyType({})) -> Trace:
     """What the plan's launches touch, as far as ``work`` operations reach; ``complete`` says whether that is all.
-    ``survey`` is that of the plan's entry."""
-    trace = Trace(plan)
+    ``survey`` is that of the plan's entry. ``contents`` are the bytes of buffers that are known and never change, such
+    as indices: what is loaded from these is known as well."""
+    trace = Trace(plan, contents=contents)
     budget = Budget(work)
     with np.errstate(all="ignore"):
         for launch in _ends_first(plan.launches):

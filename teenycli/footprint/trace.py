@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -132,6 +132,10 @@ class Trace:
     complete: bool = True
     #: Operations on lanes that it took.
     spent: int = 0
+    #: What buffers hold that no launch changes, where it is known: bytes, by name.
+    contents: Mapping[str, Array] = field(default_factory=dict)
+    #: Whether any of that told a thread where to go.
+    guided: bool = False
 
     def __post_init__(self) -> None:
         self.buffers = {buffer.name: Touched(buffer) for buffer in self.plan.buffers}

@@ -18,7 +18,7 @@ import numpy as np
 from teenycli.footprint.arena import HALF, LOCAL, PARAM, SHIFT, WINDOWS
 from teenycli.footprint.cells import Cells
 from teenycli.footprint.effects import effect_of, space_of
-from teenycli.footprint.lanes import Array, Value, constant, resize, unknown
+from teenycli.footprint.lanes import UNSIGNED, Array, Value, constant, resize, unknown
 from teenycli.footprint.meanings import packed, predicates, result, unpacked
 from teenycli.footprint.slices import Slice, results
 from teenycli.footprint.steps import Step
@@ -298,16 +298,42 @@ class Walk:
             self._write(frame, item, unknown(64) if value is None else value, lanes, perhaps, op.mods["type"][0] == "s")
 
     def _held(self, frame: Frame, op: Op, mem: Mem, skip: int, size: int, lanes: Array) -> Value | None:
-        """What a load finds where that can be known: parameters, results of calls, the thread's own memory."""
-        if space_of(op) in ("global", "shared", "const"):
+        """What a load finds where that can be known: parameters, results of calls, the thread's own memory, buffers
+        that nobody changes."""
+        space = space_of(op)
+        if space in ("shared", "const"):
             return None
+        if space == "global":
+            return self._content(frame, mem, skip, size, lanes)
         if isinstance(mem.base, Variable) and self._is_between_calls(mem.base):
             return frame.cells.load(id(mem.base), mem.offset + skip, size)
         window, offset = self._window(frame, op, mem, lanes)
         if window == PARAM and offset + skip >= 0:
             raw = self.threads.params[offset + skip : offset + skip + size]
             return constant(int.from_bytes(raw, "little"), 8 * size) if len(raw) == size else None
-        return self.locals.load(0, offset + skip, size) if window == LOCAL else None
+        if window == LOCAL:
+            return self.locals.load(0, offset + skip, size)
+        return self._content(frame, mem, skip, size, lanes) if space == "" else None
+
+    def _content(self, frame: Frame, mem: Mem, skip: int, size: int, lanes: Array) -> Value | None:
+        """What a load finds in a buffer whose content is known, if all lanes mean the same one."""
+        address = self.threads.address(frame, mem)
+        if not self.trace.contents or size > 8:
+            return None
+        told = lanes & address.known
+        bits = address.bits + np.uint64(skip)
+        places = bits + np.uint64(HALF) >> np.uint64(SHIFT)
+        place = int(places[int(told.argmax()) if len(places) > 1 else 0]) if told.any() else 0
+        name = self.threads.arena.buffer_at(place)
+        content = None if name is None else self.trace.contents.get(name)
+        if content is None or len(content) < size:
+            return None
+        offsets = (bits - np.uint64(place << SHIFT)).view(np.int64)
+        inside = (offsets >= 0) & (offsets + size <= len(content)) & (offsets % size == 0)
+        elements = content[: len(content) // size * size].view(UNSIGNED[8 * size])
+        found = elements[np.where(inside, offsets // size, 0)]
+        self.trace.guided = True
+        return Value(found, address.known & (places == place) & inside)
 
     def _is_between_calls(self, variable: Variable) -> bool:
         """Whether it is a ``.param`` variable, or a function's parameter, and no parameter of the entry."""
