@@ -244,7 +244,7 @@ class Walk:
         op = step.op
         if op.opcode in ("ld", "ldu"):
             self._load(frame, op, lanes, perhaps)
-        elif op.opcode == "st" and self._keep(frame, op, lanes, perhaps):
+        elif op.opcode == "st" and "type" in op.mods and self._keep(frame, op, lanes, perhaps):
             return
         else:
             self._forget(frame, op, lanes | perhaps)

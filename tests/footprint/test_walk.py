@@ -344,6 +344,16 @@ class TestAddresses:
 
 
 class TestAccesses:
+    @pytest.mark.parametrize("space", ["", ".shared::cta"])
+    def test_a_bulk_store_to_shared_memory_leaves_buffers_alone(self, space: str) -> None:
+        """Its extent is an operand, and it has no type."""
+        body = f".shared .align 16 .b8 own[64]; mov.u64 %d4,own; cvta.shared.u64 %d5,%d4; {OWN_Y}"
+        store = f"st.bulk.weak{space} [{'%d4' if space else '%d5'}],64,0;"
+        trace = case(f"{body} {store}", y=out(32)).trace()
+        assert trace.complete
+        assert misses(trace) == []
+        assert set(range(32)) <= written(trace)
+
     def test_vectors_and_elements_of_other_sizes(self) -> None:
         body = """ld.global.v4.u32 {%r1,%r2,%r3,%r4},[%x+16]; ld.global.u16 %h1,[%b+6]; st.global.v2.u64 [%y],{%d0,%d0};
             ld.global.u64 %d1,[%b+8]; st.global.u8 [%w+9],%h1; ld.global.v2.u32 {_,%r5},[%x+40];"""
