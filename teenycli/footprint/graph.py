@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from teenycli.ptx.code import Code, Label, Op, Table
+from teenycli.ptx.postdominators import postdominators
 
 #: What ends the way of a lane through a function, and what ends the lane.
 _ENDS = frozenset({"ret", "exit", "trap"})
@@ -67,20 +68,7 @@ class Graph:
     def _after(self) -> list[int]:
         """For each block the set of blocks (bits) that every way from it to the end passes. Ways into a trap do not
         count, since no lane comes back from them."""
-        everything = (1 << self.end + 1) - 1
-        after = [everything] * self.end + [1 << self.end]
-        changed = True
-        while changed:
-            changed = False
-            for k in range(self.end - 1, -1, -1):
-                common = everything
-                for target in self.blocks[k].targets:
-                    common &= after[target]
-                if self.blocks[k].targets:
-                    common |= 1 << k
-                if common != after[k]:
-                    after[k], changed = common, True
-        return after
+        return postdominators([*(block.targets for block in self.blocks), ()], {self.end})
 
     @cached_property
     def _by_after(self) -> dict[int, int]:

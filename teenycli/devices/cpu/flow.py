@@ -3,7 +3,7 @@
 Lanes of a warp run the lowest block first. The order is topological, with every loop in one piece (a weak topological
 order), so lanes that part meet again at the first block that all of them reach.
 
-May import ``program``.
+May import ``program`` and ``ptx``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from teenycli.devices.cpu.program import (
     specials_in,
 )
 from teenycli.ptx.code import Mem, Reg
+from teenycli.ptx.postdominators import postdominators
 
 #: Special registers that differ between the lanes of a warp.
 _VARYING_SPECIALS = frozenset(
@@ -468,23 +469,6 @@ def _postdominators(blocks: list[Block]) -> list[int]:
 
     Ways out through a bare exit or a trap do not count: those lanes are gone, and wait for nobody.
     """
-    everything = (1 << len(blocks)) - 1
-    post = [everything] * len(blocks)
-    for block in blocks:
-        if not any(not t.is_bare_exit for t in block.targets):
-            post[block.index] = 1 << block.index
-    changed = True
-    while changed:
-        changed = False
-        for block in reversed(blocks):
-            targets = [t for t in block.targets if not t.is_bare_exit and t.kind != "trap"]
-            if not targets:
-                continue
-            common = everything
-            for target in targets:
-                common &= post[target.index]
-            common |= 1 << block.index
-            if common != post[block.index]:
-                post[block.index] = common
-                changed = True
-    return post
+    staying = [[target for target in block.targets if not target.is_bare_exit] for block in blocks]
+    ways = [[target.index for target in targets if target.kind != "trap"] for targets in staying]
+    return postdominators(ways, {block.index for block, targets in zip(blocks, staying, strict=True) if not targets})
