@@ -5,10 +5,9 @@ as ``f32`` is one. May import ``ptx.flow`` and what it may.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
 
 from teenycli.ptx.flow import Flow, Record
-from teenycli.ptx.graph import COPY, SLICE
+from teenycli.ptx.graph import COPY, SLICE, poured
 from teenycli.ptx.model import type_width
 
 #: Element types by the name of the instruction type that works on them, packed ones unpacked.
@@ -48,8 +47,8 @@ class Elements:
         self._widths = {
             node: type_width(register.type) or 64 for frame in flow.frames for register, node in frame.nodes.items()
         }
-        self._reads = self._closure(reads, backward)
-        self._writes = self._closure(writes, forward)
+        self._reads = poured(reads, backward, self._holdable)
+        self._writes = poured(writes, forward, self._holdable)
 
     def _observe(self, record: Record, reads: dict[int, int], writes: dict[int, int]) -> None:
         for _, node in record.bases:
@@ -105,20 +104,6 @@ class Elements:
             bits |= self._writes.get(node, 0) if record.op.opcode != "ld" else 0
             bits |= self._reads.get(node, 0) if record.op.opcode != "st" else 0
         return {name for k, name in enumerate(self._names) if bits >> k & 1}
-
-    def _closure(self, start: Mapping[int, int], edges: Mapping[int, Iterable[int]]) -> dict[int, int]:
-        """The sets of bits ``start``, poured along ``edges`` until nothing changes, into each register only what it can
-        hold."""
-        bits = dict(start)
-        waiting = list(start)
-        while waiting:
-            source = waiting.pop()
-            for target in edges.get(source, ()):
-                new = bits[source] & ~bits.get(target, 0) & self._holdable(target)
-                if new:
-                    bits[target] = bits.get(target, 0) | new
-                    waiting.append(target)
-        return bits
 
     def _holdable(self, node: int) -> int:
         """The types that fit a register: half of a packed word holds no f32, though it becomes part of one."""

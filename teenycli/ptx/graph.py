@@ -20,9 +20,11 @@ Imports nothing of ours.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+_Node = TypeVar("_Node", bound=Hashable)
 
 HELD, NEAR, PART, TIMES, TEST, BASE = 1, 2, 4, 8, 16, 32
 _WIDTH = 6
@@ -127,6 +129,23 @@ class Graph:
                 passed &= ~(_ALL << _WIDTH * number)
                 passed |= _SEED << _WIDTH * self.number(Token(param, start + offset, size))
         return passed
+
+
+def poured(
+    start: Mapping[_Node, int], edges: Mapping[_Node, Iterable[_Node]], holdable: Callable[[_Node], int] | None = None
+) -> dict[_Node, int]:
+    """The sets of bits ``start``, poured along ``edges`` until nothing changes; into each node only what is
+    ``holdable`` there."""
+    bits = dict(start)
+    waiting = list(start)
+    while waiting:
+        source = waiting.pop()
+        for target in edges.get(source, ()):
+            new = bits[source] & ~bits.get(target, 0) & (-1 if holdable is None else holdable(target))
+            if new:
+                bits[target] = bits.get(target, 0) | new
+                waiting.append(target)
+    return bits
 
 
 @lru_cache(maxsize=1024)

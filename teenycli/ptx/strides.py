@@ -10,14 +10,14 @@ May import the rest of ``ptx``.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 
 from teenycli.ptx.code import Code, Mem, Op, Operand, Reg, Register
 from teenycli.ptx.flow import Flow, registers_in
-from teenycli.ptx.graph import FOREIGN, HELD, numbers
+from teenycli.ptx.graph import FOREIGN, HELD, numbers, poured
 from teenycli.ptx.model import Int, type_width
 
 #: Opcodes of which the result is the sum of operands, or one of them; ``or`` adds what has no bit in common.
@@ -47,9 +47,9 @@ class Reached:
 def reached(flow: Flow) -> dict[Unit, Reached]:
     """Of every unit that is part of an address in the entry itself, the accesses that it is part of, all in one."""
     code, held = flow.code, _held(flow)
-    edges = list(_linear(code))
-    parts = _poured(dict(held), edges)
-    strides = _poured(_factors(code, held), edges)
+    edges = _by_source(_linear(code))
+    parts = poured(held, edges)
+    strides = poured(_factors(code, held), edges)
     reaches = _reaches(code, held)
     furthest: dict[tuple[int, int], float] = defaultdict(float)
     for op in code.ops:
@@ -95,7 +95,7 @@ def _units(flow: Flow, bits: int) -> Iterator[Unit]:
 def _factors(code: Code, held: dict[Register, int]) -> dict[Register, int]:
     """The products of something that is no constant, by the parameter that is the other factor. Of two parameters
     nothing tells which is the index; and a quotient times its divisor is how compilers write a remainder."""
-    scaled = _poured(dict(held), list(_scalings(code)))
+    scaled = poured(held, _by_source(_scalings(code)))
     divisors = _divisors(code, scaled)
     found: dict[Register, int] = defaultdict(int)
     for op in code.ops:
@@ -116,7 +116,7 @@ def _divisors(code: Code, scaled: dict[Register, int]) -> dict[Register, int]:
         if op.opcode == "div" and isinstance(op.operands[2], Reg):
             for target in registers_in(op.operands[0]):
                 found[target] |= scaled.get(op.operands[2].register, 0)
-    return _poured(found, list(_scalings(code)))
+    return poured(found, _by_source(_scalings(code)))
 
 
 # --- terms -----------------------------------------------------------------------------------------------------------
@@ -155,19 +155,12 @@ def _scalings(code: Code) -> Iterator[tuple[Register, Register]]:
                 yield from ((source, target) for source in registers_in(operand))
 
 
-def _poured(bits: dict[Register, int], edges: list[tuple[Register, Register]]) -> dict[Register, int]:
-    """``bits``, poured along ``edges`` until nothing changes."""
-    flows: dict[Register, list[Register]] = defaultdict(list)
+def _by_source(edges: Iterable[tuple[Register, Register]]) -> dict[Register, list[Register]]:
+    """The targets of each source."""
+    found: dict[Register, list[Register]] = defaultdict(list)
     for source, target in edges:
-        flows[source].append(target)
-    waiting = list(bits)
-    while waiting:
-        source = waiting.pop()
-        for target in flows.get(source, ()):
-            if bits[source] & ~bits.get(target, 0):
-                bits[target] = bits.get(target, 0) | bits[source]
-                waiting.append(target)
-    return bits
+        found[source].append(target)
+    return found
 
 
 # --- reach -----------------------------------------------------------------------------------------------------------
