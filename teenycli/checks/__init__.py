@@ -25,7 +25,7 @@ from teenycli.checks.geometry import (
     shared_memory,
 )
 from teenycli.checks.gradients import gradients_asked_for
-from teenycli.checks.memory import largest_inputs, memory, traced
+from teenycli.checks.memory import indices, largest_inputs, memory, traced
 from teenycli.checks.occupancy import cooperative_grid, register_file, resident_blocks, unread_axes, whole_warps
 from teenycli.checks.strides import index_reach, stride_values
 from teenycli.checks.subject import Host, Subject, subjects_of
@@ -91,14 +91,15 @@ def check_memory(
     if module.source.image is not None:
         return []
     subjects = subjects_of(plan, module, spec)
-    trace = traced(subjects, work)
+    contents = indices(subjects[0])
+    trace = traced(subjects, work, contents)
     found = list(memory(subjects, trace, largest))
 
     def ask(exchanged: Sequence[Subject]) -> list[Finding] | None:
         errors = [f for f in _of_arguments(exchanged) if f.severity is Severity.ERROR]
         if errors:
             return errors
-        again = traced(exchanged, 4 * trace.spent)
+        again = traced(exchanged, 4 * trace.spent, contents)
         return list(memory(exchanged, again, largest)) if again.complete else None
 
     # All exchanges together take no longer than the launches themselves may.

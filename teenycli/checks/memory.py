@@ -7,7 +7,7 @@ left alone, but for integers of which the op says what an input holds: these may
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 _MOST_INDICES = 1 << 22
 
 
-def traced(subjects: Sequence[Subject], work: int) -> Trace:
-    """What the launches touch; ``work`` is how many operations on lanes it may take. Raises what parsing the body
-    raises."""
+def traced(subjects: Sequence[Subject], work: int, contents: Mapping[str, Array]) -> Trace:
+    """What the launches touch; ``work`` is how many operations on lanes it may take, ``contents`` are those of
+    :func:`indices`. Raises what parsing the body raises."""
     from teenycli.footprint import footprint_of
 
     subject = subjects[0]
-    return footprint_of(subject.plan, subject.compiled.survey, work, _indices(subject))
+    return footprint_of(subject.plan, subject.compiled.survey, work, contents)
 
 
-def _indices(subject: Subject) -> dict[str, Array]:
+def indices(subject: Subject) -> dict[str, Array]:
     """The bytes of inputs that may be indices: of integers, not changed, of which the op says what they hold."""
     from teenycli.errors import TeenyError
     from teenycli.tensors.arrays import fill

@@ -28,7 +28,7 @@ class Arena:
     """The places of a plan's buffers, and of the variables of an entry and what it calls.
 
     ``offsets`` of variables are those in their window, or their address. ``shared`` is how many bytes of shared memory
-    a CTA has, ``local`` how many of local memory a call of a function has.
+    a CTA has, ``local`` how many of local memory a call of a function has. ``names`` are the buffers in order.
     """
 
     places: dict[str, int]
@@ -36,13 +36,15 @@ class Arena:
     shared: int
     local: int
 
+    names: tuple[str, ...]
+
     def address_of(self, buffer: str) -> int:
         return self.places[buffer] << SHIFT
 
     def buffer_at(self, place: int) -> str | None:
         """The name of the buffer at a place."""
         index = place - FIRST_BUFFER
-        return list(self.places)[index] if 0 <= index < len(self.places) else None
+        return self.names[index] if 0 <= index < len(self.names) else None
 
 
 def arena_of(plan: Plan, module: Module, codes: list[Code], static: int, dynamic: int) -> Arena:
@@ -68,7 +70,7 @@ def arena_of(plan: Plan, module: Module, codes: list[Code], static: int, dynamic
             align = max(variable.align, 1)
             offsets[id(variable)] = -(-start // align) * align
             end = max(end, offsets[id(variable)] + dynamic)
-    return Arena(places, offsets, end, -(-ends[Space.LOCAL] // 16) * 16)
+    return Arena(places, offsets, end, -(-ends[Space.LOCAL] // 16) * 16, tuple(places))
 
 
 def _is_dynamic(variable: Variable) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from teenycli.footprint.graph import Graph
 from teenycli.footprint.steps import step_of
-from teenycli.ptx.code import Code, Mem, Op, Operand, Pair, Reg, Register, Symbol, Vec
+from teenycli.ptx.code import Code, Mem, Op, Reg, Register, Symbol, Vec
 from teenycli.ptx.flow import registers_in
 from teenycli.ptx.isa import Role
 from teenycli.ptx.model import Space, Variable
@@ -68,16 +68,7 @@ def results(op: Op) -> Iterator[Register]:
     places = op.form.place(op.mods, len(op.operands)) or ()
     for place, operand in zip(places, op.operands, strict=False):
         if op.form.operands[place].role is Role.DST:
-            yield from both(operand)
-
-
-def both(operand: Operand | None) -> Iterator[Register]:
-    """The registers an operand names, those of both halves of a pair."""
-    if isinstance(operand, Pair):
-        yield from registers_in(operand.first)
-        yield from registers_in(operand.second)
-    else:
-        yield from registers_in(operand)
+            yield from registers_in(operand)
 
 
 def _is_root(op: Op) -> bool:
@@ -116,7 +107,7 @@ def _sources(op: Op) -> Iterator[Register]:
             if isinstance(operand.base, Reg):
                 yield operand.base.register
         else:
-            yield from both(operand)
+            yield from registers_in(operand)
 
 
 def _spills(code: Code) -> bool:

@@ -31,9 +31,9 @@ Lanes = Array | slice
 
 @dataclass(slots=True)
 class Touched:
-    """One buffer. ``read``, of an input, and ``written``, of an output, have a bool an element of its memory, rows'
-    padding included; None where it is too large. ``read_anywhere`` and ``written_anywhere``: an access was seen whose
-    place is not known.
+    """One buffer. ``read`` and ``written`` have a bool an element of its memory, rows'
+    padding included; None where it is too large. ``read_anywhere`` and
+    ``written_anywhere``: an access was seen whose place is not known.
 
     ``reads``, ``writes`` and ``updates``: it was loaded from, stored to, changed by an atomic instruction.
     ``owner`` has for each element that is surely written the launch and CTA that wrote it, 0 for none; ``contested``
