@@ -38,7 +38,10 @@ def access_of(op: Op) -> tuple[Access, Mem] | None:
             mem = op.operands[effect.place]
             assert isinstance(mem, Mem)
             size = (type_width(effect.type) or 64) // 8 * effect.count
-            return Access(op, size, size, effect.kind in _READS, effect.kind in _WRITES, effect.kind == "atomic"), mem
+            return Access(
+                op, size, size, effect.kind in _READS, effect.kind in _WRITES,
+                atomic=effect.kind == "atomic", is_shared=space_of(op) == "shared",
+            ), mem  # fmt: skip
     return None
 
 

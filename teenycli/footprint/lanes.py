@@ -75,6 +75,11 @@ def all_of(*values: Value) -> Array:
     return result
 
 
+def has_any(mask: Array) -> bool:
+    """Whether there is a lane in the mask."""
+    return bool(np.count_nonzero(mask))
+
+
 def resize(bits: Array, width: int, signed: bool = False) -> Array:
     """Bits cut, or extended with the sign or zeros, to ``width``."""
     if bits.dtype is UNSIGNED[width] or bits.dtype == UNSIGNED[width]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -93,9 +94,9 @@ class Where:
     threads: int
 
     @cached_property
-    def cta(self) -> Array:
-        """The number of each lane's CTA."""
-        return np.repeat(self.ctas, self.threads)
+    def owners(self) -> Array:
+        """A number above 0 for each lane, that of its launch and CTA."""
+        return np.repeat((self.launch << 40) + 1 + self.ctas, self.threads)
 
     def names(self, lane: int) -> tuple[Triple, Triple]:
         """Block and thread indices of a lane."""
@@ -118,6 +119,37 @@ class Access:
     reads: bool
     writes: bool
     atomic: bool = False
+    is_shared: bool = False
+
+
+class Span(NamedTuple):
+    """Where lanes access memory, ``size`` bytes each: their addresses, or the one of them all, the ``least`` and the
+    ``most``. ``in_row``: each begins where the one before ends."""
+
+    addresses: Array
+    size: int
+    least: int
+    most: int
+    in_row: bool
+
+    @classmethod
+    def of(cls, addresses: Array, size: int) -> Span:
+        first, last = int(addresses[0]), int(addresses[-1])
+        if len(addresses) == 1:
+            return cls(addresses, size, first, first, in_row=False)
+        if last - first == (len(addresses) - 1) * size and (addresses[1:] - addresses[:-1] == size).all():
+            return cls(addresses, size, first, last, in_row=True)
+        return cls(addresses, size, int(np.minimum.reduce(addresses)), int(np.maximum.reduce(addresses)), in_row=False)
+
+    def offsets(self, place: int) -> Array:
+        """Addresses from the begin of a place on; of shared memory, with 32 bits, the upper half lies before it."""
+        offsets = (self.addresses - np.uint64(place << SHIFT)).view(np.int64)
+        return np.where(offsets >> 31 == 1, offsets - (1 << 32), offsets) if place == SHARED else offsets
+
+    def is_crooked(self, align: int) -> bool:
+        """Whether any address is no multiple of ``align``, a power of two."""
+        bits = self.least if self.in_row and self.size % align == 0 else int(np.bitwise_or.reduce(self.addresses))
+        return bits & align - 1 != 0
 
 
 @dataclass
@@ -167,77 +199,69 @@ class Trace:
         """
         self.stir(where, some)
         lanes: Lanes = slice(None) if some.all() else np.flatnonzero(some)
-        if len(addresses) > 1:
-            addresses = addresses[lanes]
-        ends = _ends(addresses)
-        first, last = (end + HALF >> SHIFT for end in ends)
-        if first == last:
-            self._at(arena, first & _PLACES, access, where, lanes, addresses, ends, sure)
+        span = Span.of(addresses[lanes] if len(addresses) > 1 else addresses, access.size)
+        place = span.least + HALF >> SHIFT
+        if place == span.most + HALF >> SHIFT:
+            self._at(arena, place & _PLACES, access, where, lanes, span, sure)
             return
-        places = (addresses + np.uint64(HALF)) >> np.uint64(SHIFT)
+        places = (span.addresses + np.uint64(HALF)) >> np.uint64(SHIFT)
         lanes = np.flatnonzero(some)
-        for place in np.unique(places):
+        for place in map(int, np.unique(places)):
             chosen = places == place
-            found = addresses[chosen]
-            self._at(arena, int(place), access, where, lanes[chosen], found, _ends(found), sure)
+            there = Span.of(span.addresses[chosen], access.size)
+            self._at(arena, place, access, where, lanes[chosen], there, sure)
 
     def _at(
-        self, arena: Arena, place: int, access: Access, where: Where, lanes: Lanes, addresses: Array,
-        ends: tuple[int, int], sure: bool,
+        self, arena: Arena, place: int, access: Access, where: Where, lanes: Lanes, span: Span, sure: bool
     ) -> None:  # fmt: skip
-        """Note an access of ``lanes`` in one place; ``ends`` are the least and the greatest address."""
-        offsets = (addresses - np.uint64(place << SHIFT)).view(np.int64)
-        if place == SHARED:  # of addresses with 32 bits the upper half lies before it
-            offsets = np.where(offsets >> 31 == 1, offsets - (1 << 32), offsets)
-        if place == 0:
-            self._miss("null", access, where, lanes, offsets, np.ones(len(offsets), np.bool_), None, sure)
-            return
+        """Note an access of ``lanes`` in one place."""
+
+        def miss(problem: str, wrong: Array) -> None:
+            self._miss(problem, access, where, lanes, span.offsets(place), wrong, name, sure)
+
         name = arena.buffer_at(place)
         if name is None and place != SHARED:
-            if place >= FIRST_BUFFER:
-                self._miss("bounds", access, where, lanes, offsets, np.ones(len(offsets), np.bool_), None, sure)
+            if place == 0 or place >= FIRST_BUFFER:
+                miss("bounds" if place else "null", np.ones(len(span.addresses), np.bool_))
             return
-        size = arena.shared if name is None else self.buffers[name].buffer.nbytes
-        least, most = _ends(offsets) if place == SHARED else (end - (place << SHIFT) for end in ends)
-        goes_out = least < 0 or most + access.size > size
-        outside = (offsets < 0) | (offsets + access.size > size) if goes_out else None
-        if outside is not None:
-            self._miss("shared" if name is None else "bounds", access, where, lanes, offsets, outside, name, sure)
-        if access.align > 1 and np.bitwise_or.reduce(offsets) & access.align - 1:  # a power of two
-            crooked = offsets & access.align - 1 != 0
+        begin, size = place << SHIFT, arena.shared if name is None else self.buffers[name].buffer.nbytes
+        outside: Array | None = None
+        if span.least < begin or span.most + access.size > begin + size:
+            offsets = span.offsets(place)
+            outside = (offsets < 0) | (offsets + access.size > size)
+            miss("shared" if name is None else "bounds", outside)
+        if span.is_crooked(access.align):
+            crooked = span.addresses & np.uint64(access.align - 1) != 0
             if outside is not None:
                 crooked &= ~outside
             if crooked.any():
-                self._miss("misaligned", access, where, lanes, offsets, crooked, name, sure)
+                miss("misaligned", crooked)
         if name is not None:
-            ctas = where.cta[lanes]
-            if len(offsets) == 1:  # one place for all: the first lane and the last stand for blocks that differ
-                ctas, offsets = ctas[[0, -1]], offsets.repeat(2)
-                outside = None if outside is None else outside.repeat(2)
-            if outside is not None:
-                offsets, ctas = offsets[~outside], ctas[~outside]
-            if len(offsets):
-                self._cover(self.buffers[name], access, where, offsets, ctas, sure)
+            self._cover(self.buffers[name], access, where, lanes, span, place, outside, sure)
 
     def _cover(
-        self, touched: Touched, access: Access, where: Where, offsets: Array, ctas: Array, sure: bool
+        self, touched: Touched, access: Access, where: Where, lanes: Lanes, span: Span, place: int,
+        outside: Array | None, sure: bool,
     ) -> None:  # fmt: skip
-        """Note an access of the CTAs to elements at ``offsets``, all inside of the buffer."""
+        """Note an access of ``lanes`` to a buffer's elements at its ``place``, those ``outside`` of it left out."""
+        if outside is not None and outside.all():
+            return
         touched.reads |= access.reads
         touched.writes |= access.writes and not access.atomic
         touched.updates |= access.atomic
-        if not ((access.reads and touched.read is not None) or (access.writes and touched.written is not None)):
+        read, written = touched.read if access.reads else None, touched.written if access.writes else None
+        if read is None and written is None:
             return
         item = touched.buffer.dtype.size
-        width = max(access.size // item, 1)
-        for elements, of in _elements(offsets, access.size, item, width, ctas):
-            if access.reads and touched.read is not None:
-                touched.read[elements] = True
-            if access.writes and touched.written is not None:
-                touched.written[elements] = True
-            owned = sure and access.writes and not access.atomic
-            if owned and touched.owner is not None and touched.contested is not None:
-                _own(touched.owner, touched.contested, elements, of + (where.launch << 40) + 1)
+        owned = sure and access.writes and not access.atomic and touched.owner is not None
+        owners = where.owners[lanes] if owned else None
+        for elements, by in _elements(span, place, outside, item, max(access.size // item, 1), owners):
+            if read is not None:
+                read[elements] = True
+            if written is not None:
+                written[elements] = True
+            if by is not None and touched.owner is not None and touched.contested is not None:
+                _own(touched.owner, touched.contested, elements, by)
 
     def blur(self, names: list[str], reads: bool, writes: bool) -> None:
         """An access somewhere in these buffers."""
@@ -252,7 +276,7 @@ class Trace:
         key = problem, name, id(access.op)
         if not sure or key in self.misses:
             return
-        at, numbers = int(np.flatnonzero(wrong)[0]), np.arange(len(where.cta))[lanes]
+        at, numbers = int(np.flatnonzero(wrong)[0]), np.arange(len(where.ctas) * where.threads)[lanes]
         block, thread = where.names(int(numbers[at]))
         threads = len(numbers) if len(offsets) == 1 else int(wrong.sum())
         self.misses[key] = Miss(
@@ -261,34 +285,34 @@ class Trace:
         )  # fmt: skip
 
 
-def _ends(numbers: Array) -> tuple[int, int]:
-    """The least and the greatest."""
-    if len(numbers) == 1:
-        return (int(numbers[0]),) * 2
-    return int(np.minimum.reduce(numbers)), int(np.maximum.reduce(numbers))
-
-
-def _elements(offsets: Array, size: int, item: int, width: int, ctas: Array) -> Iterator[tuple[Lanes, Array]]:
-    """The elements of ``item`` bytes, ``width`` a lane, in accesses of ``size`` bytes at ``offsets``, with the CTA that
-    each is of: as a slice, where each access begins at the end of the one before."""
-    count = len(offsets)
-    ordered = count > 1 and size == width * item and int(offsets[-1]) - int(offsets[0]) == (count - 1) * size
-    if ordered and (offsets[1:] - offsets[:-1] == size).all():
-        first = int(offsets[0]) // item
-        yield slice(first, first + width * count), np.repeat(ctas, width) if width > 1 else ctas
+def _elements(
+    span: Span, place: int, outside: Array | None, item: int, width: int, owners: Array | None
+) -> Iterator[tuple[Lanes, Array | None]]:  # fmt: skip
+    """The elements of ``item`` bytes, ``width`` a lane, that are accessed, and the owner of each; as a slice where they
+    lie in a row."""
+    if span.in_row and outside is None and span.size == width * item:
+        first = (span.least - (place << SHIFT)) // item
+        by = owners if owners is None or width == 1 else np.repeat(owners, width)
+        yield slice(first, first + width * len(span.addresses)), by
         return
+    offsets = span.offsets(place)
+    if len(offsets) == 1 and owners is not None:  # the first lane and the last stand for blocks that differ
+        offsets, owners = offsets.repeat(2), owners[[0, -1]]
+    elif outside is not None:
+        offsets, owners = offsets[~outside], None if owners is None else owners[~outside]
     elements = offsets >> item.bit_length() - 1  # a power of two
     for k in range(width):
-        yield elements + k, ctas
+        yield elements + k, owners
 
 
-def _own(owner: Array, contested: Array, elements: Lanes, ctas: Array) -> None:
-    """``elements`` are written by these CTAs: note those that another one wrote, or writes too."""
+def _own(owner: Array, contested: Array, elements: Lanes, by: Array) -> None:
+    """``elements`` are written by these owners: note those that another one wrote, or writes too."""
     before = owner[elements]
-    strange = (before > 0) & (before != ctas)
-    owner[elements] = ctas
-    if isinstance(elements, slice):
-        contested[elements] |= strange
-    else:
-        contested[elements[strange]] = True
-        contested[elements[owner[elements] != ctas]] = True
+    if before.any():
+        strange = (before > 0) & (before != by)
+        contested[elements if isinstance(elements, slice) else elements[strange]] |= (
+            strange if isinstance(elements, slice) else True
+        )
+    owner[elements] = by
+    if not isinstance(elements, slice):  # which may have one of them twice
+        contested[elements[owner[elements] != by]] = True

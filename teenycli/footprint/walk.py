@@ -10,6 +10,7 @@ May import the rest of ``footprint``, and ``ptx``.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ import numpy as np
 from teenycli.footprint.arena import HALF, LOCAL, PARAM, SHIFT, WINDOWS
 from teenycli.footprint.cells import Cells
 from teenycli.footprint.effects import effect_of, space_of
-from teenycli.footprint.lanes import UNSIGNED, Array, Value, constant, resize, unknown
+from teenycli.footprint.lanes import UNSIGNED, Array, Value, constant, has_any, resize, unknown
 from teenycli.footprint.meanings import packed, predicates, result, unpacked
 from teenycli.footprint.slices import Slice, results
 from teenycli.footprint.steps import Step
@@ -64,17 +65,20 @@ class Walk:
 
     def __init__(self, trace: Trace, threads: Threads, guide: Guide, budget: Budget) -> None:
         self.trace, self.threads, self.guide, self.budget = trace, threads, guide, budget
-        self.nobody = np.zeros(threads.count, np.bool_)
-        self.gone = self.nobody.copy()
+        #: Masks that are known by being these very objects.
+        self.nobody, self.everybody = np.zeros(threads.count, np.bool_), np.ones(threads.count, np.bool_)
+        self.gone = self.nobody
         #: Lanes that may have ended within a call: nothing that they touch from then on is sure.
         self.doubtful = self.nobody
         #: The mask that was last asked whether it has all that are left, and the answer.
         self._asked: tuple[Array, bool] = self.nobody, False
+        #: By access what it was last made with: the register in its brackets, and the masks.
+        self._made: dict[int, tuple[Value, Array, Array, Array]] = {}
         self.locals = Cells()
 
     def run(self, entry: Slice) -> None:
         """Walk all threads to their ends. Raises SpentError."""
-        self._function(Frame(entry), ~self.nobody)
+        self._function(Frame(entry), self.everybody)
 
     # --- ways ---
 
@@ -83,17 +87,23 @@ class Walk:
         waiting: dict[int, Array] = {0: lanes}
         while waiting:
             at = min(waiting)
-            lanes = waiting.pop(at) & ~self.gone
-            if at == graph.end or not lanes.any():
+            lanes = self._left(waiting.pop(at))
+            if at == graph.end or lanes is self.nobody:
                 continue
             steps = frame.slice.steps[at]
             self.budget.take((len(steps) + 2) * (self.threads.count + _OVERHEAD))
             for step in steps:
                 self._step(frame, step, lanes)
                 if step.op.call is not None:
-                    lanes = lanes & ~self.gone
-            for target, some in self._ways(frame, at, lanes & ~self.gone):
+                    lanes = self._left(lanes)
+            for target, some in self._ways(frame, at, lanes):
                 waiting[target] = waiting[target] | some if target in waiting else some
+
+    def _left(self, lanes: Array) -> Array:
+        """Those of ``lanes`` that have not ended."""
+        left = lanes if self.gone is self.nobody else lanes & ~self.gone
+        count = np.count_nonzero(left)
+        return self.nobody if not count else self.everybody if count == len(left) else left
 
     def _ways(self, frame: Frame, at: int, lanes: Array) -> Iterator[tuple[int, Array]]:
         """Where the lanes of a block go on."""
@@ -108,7 +118,7 @@ class Walk:
         rest = self.nobody if taken is lanes else lanes & ~taken & ~perhaps
         if self._any(rest):
             yield block.targets[-1], rest
-        if not taken.any() or block.branch.opcode == "ret":
+        if not self._any(taken) or block.branch.opcode == "ret":
             return
         if block.branch.opcode == "bra":
             yield block.targets[0], taken
@@ -134,16 +144,20 @@ class Walk:
         if op.guard is None:
             return lanes, self.nobody
         guard = self.threads.read(frame, op.guard, 1)
+        if guard.certain and len(guard.bits) == 1:
+            return lanes if guard.bits[0] else self.nobody, self.nobody
         if guard.certain:
             return lanes & guard.bits, self.nobody
         return lanes & guard.known & guard.bits, lanes & ~guard.known
 
     def _any(self, lanes: Array) -> bool:
         """Whether there are any ``lanes``, at no cost where it is ``nobody``."""
-        return lanes is not self.nobody and bool(lanes.any())
+        return lanes is not self.nobody and has_any(lanes)
 
     def _are_all(self, lanes: Array) -> bool:
         """Whether no lane is left besides ``lanes``."""
+        if lanes is self.everybody:
+            return True
         if self._asked[0] is not lanes:
             self._asked = lanes, bool((lanes | self.gone).all())
         return self._asked[1]
@@ -191,7 +205,7 @@ class Walk:
         op, perhaps = step.op, self.nobody
         if op.guard is not None:
             lanes, perhaps = self._guarded(frame, op, lanes)
-            if not (lanes.any() or self._any(perhaps)):
+            if not (self._any(lanes) or self._any(perhaps)):
                 return
         if op.call is not None:
             self._call(frame, op, lanes, perhaps)
@@ -256,8 +270,10 @@ class Walk:
         self._touch(frame, *step.access, lanes, perhaps)
 
     def _touch(self, frame: Frame, access: Access, mem: Mem, lanes: Array, perhaps: Array) -> None:
+        if self._is_again(frame, access, mem, lanes, perhaps):
+            return
         address = self.threads.address(frame, mem)
-        if space_of(access.op) == "shared":
+        if access.is_shared:
             address = Value((address.bits & np.uint64(2**32 - 1)) + np.uint64(WINDOWS["shared"]), address.known)
         lost = self.nobody if address.certain else (lanes | perhaps) & ~address.known
         if self._any(lost):
@@ -268,6 +284,14 @@ class Walk:
             if count:
                 self.budget.take(count * 4)
                 self.trace.touch(self.threads.arena, access, self.threads.where, chosen, address.bits, sure)
+
+    def _is_again(self, frame: Frame, access: Access, mem: Mem, lanes: Array, perhaps: Array) -> bool:
+        """Whether it is the access that was made before, as one in a loop may be, by an address from outside of it."""
+        if not isinstance(mem.base, Reg) or mem.base.register not in frame.registers:
+            return False
+        now, before = (frame.registers[mem.base.register], lanes, perhaps, self.doubtful), self._made.get(id(access))
+        self._made[id(access)] = now
+        return before is not None and all(map(operator.is_, now, before))
 
     def _certainty(self, lanes: Array, perhaps: Array) -> Iterator[tuple[Array, bool]]:
         """The lanes that surely do something, and those that perhaps do."""
@@ -392,7 +416,7 @@ class Walk:
         inner, function = Frame(callee, frame.depth + 1), callee.code.function
         for formal, argument in zip(function.params, call.args, strict=False):
             self._hand_over(frame, argument, inner, formal)
-        self._function(inner, lanes.copy())
+        self._function(inner, lanes)
         for formal, operand in zip(function.returns, call.returns, strict=False):
             self._hand_back(inner, formal, frame, operand, lanes)
 
@@ -409,7 +433,7 @@ class Walk:
             return
         value = self.threads.read(frame, argument, formal.size * 8)
         if formal.space is not Space.REG:
-            inner.cells.store(id(formal), 0, formal.size, value, ~self.nobody, self.nobody)
+            inner.cells.store(id(formal), 0, formal.size, value, self.everybody, self.nobody)
         for register in (r for r in inner.slice.code.registers if r.name == formal.name):
             inner.registers[register] = value
 
