@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -101,4 +102,5 @@ def _tell(args: Sequence[str], finding: Finding) -> None:
 
 def main() -> NoReturn:
     """Entry point of the process."""
+    gc.set_threshold(100_000)  # what a command makes lives as long as it; looking for cycles takes a twentieth
     sys.exit(run())

@@ -65,9 +65,8 @@ def results(op: Op) -> Iterator[Register]:
         for returned in op.call.returns:
             yield from registers_in(returned)
         return
-    places = op.form.place(op.mods, len(op.operands)) or ()
-    for place, operand in zip(places, op.operands, strict=False):
-        if op.form.operands[place].role is Role.DST:
+    for spec, operand in zip(op.specs, op.operands, strict=False):
+        if spec.role is Role.DST:
             yield from registers_in(operand)
 
 

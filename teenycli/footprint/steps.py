@@ -46,9 +46,7 @@ def step_of(op: Op) -> Step:
     target: Operand | None = None
     second: Operand | None = None
     sources = []
-    places = op.form.place(op.mods, len(op.operands)) or ()
-    for place, operand in zip(places, op.operands, strict=False):
-        spec = op.form.operands[place]
+    for spec, operand in zip(op.specs, op.operands, strict=False):
         if spec.role is Role.DST and target is None:
             target, second = (operand.first, operand.second) if isinstance(operand, Pair) else (operand, None)
         else:

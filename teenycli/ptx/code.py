@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from teenycli.ptx.model import Float, Function, Int, Position, Triple, Variable
 
 if TYPE_CHECKING:
-    from teenycli.ptx.isa import Form
+    from teenycli.ptx.isa import Form, OperandSpec
     from teenycli.ptx.model import Module
 
 
@@ -128,6 +128,11 @@ class Op:
     loc: Triple | None = field(default=None, compare=False)
     inlined_at: tuple[Triple, ...] = field(default=(), compare=False)
     at: Position = field(default=Position(), compare=False)
+
+    @property
+    def specs(self) -> tuple[OperandSpec, ...]:
+        """What the form says of each operand; nothing of a call's."""
+        return self.form.specs(self.mods, len(self.operands)) or ()
 
 
 @dataclass(frozen=True, slots=True)

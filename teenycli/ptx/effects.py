@@ -79,8 +79,8 @@ def _effect(op: Op, place: int, mem: Mem) -> Effect:
 
 def _name(op: Op, place: int) -> str:
     """What the form calls an operand: ``d``, ``a``, ``mbar``."""
-    places = op.form.place(op.mods, len(op.operands)) or ()
-    return op.form.operands[places[place]].name if place < len(places) else ""
+    specs = op.specs
+    return specs[place].name if place < len(specs) else ""
 
 
 def _plain(op: Op, place: int, space: str, kind: str, count: int) -> Effect:

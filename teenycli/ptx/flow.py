@@ -172,7 +172,7 @@ class Flow:
         key = (id(op.form), id(op.mods), len(op.operands))
         shape = self._shapes.get(key)
         if shape is None:
-            specs = [op.form.operands[k] for k in op.form.place(op.mods, len(op.operands)) or ()]
+            specs = op.specs
             results = tuple(spec.role is Role.DST for spec in specs)
             shape = Shape(results, tuple(op.form.type_of(spec, op.mods) for spec in specs))
             self._shapes[key] = shape

@@ -99,11 +99,11 @@ class Matcher:
     def _mismatch(self, form: Form, mods: Mapping[str, str], operands: Sequence[Operand | None]) -> str | None:
         if form.opcode == "call":
             return None
-        places = form.place(mods, len(operands))
-        if places is None:
+        specs = form.specs(mods, len(operands))
+        if specs is None:
             return f"{_COUNT} {_count_of(form, mods)}, not {len(operands)}"
-        for index, (place, operand) in enumerate(zip(places, operands, strict=True)):
-            why = self._operand(form, mods, form.operands[place], operand)
+        for index, (spec, operand) in enumerate(zip(specs, operands, strict=True)):
+            why = self._operand(form, mods, spec, operand)
             if why is not None:
                 return f"does not take its operand {index + 1}: {why}"
         return None
@@ -176,14 +176,14 @@ def _unwrapped(form: Form, mods: Mapping[str, str], operands: tuple[Operand | No
     """``ld.global.b32 {%r1}, [%rd1]`` is how Triton writes a scalar."""
     if not any(isinstance(operand, Vec) and len(operand.items) == 1 for operand in operands):
         return operands
-    places = form.place(mods, len(operands))
-    if places is None:
+    specs = form.specs(mods, len(operands))
+    if specs is None:
         return operands
     return tuple(
         operand.items[0]
-        if isinstance(operand, Vec) and len(operand.items) == 1 and not _is_vector(form.operands[place], mods)
+        if isinstance(operand, Vec) and len(operand.items) == 1 and not _is_vector(spec, mods)
         else operand
-        for place, operand in zip(places, operands, strict=True)
+        for spec, operand in zip(specs, operands, strict=True)
     )
 
 
@@ -192,7 +192,7 @@ def _is_vector(spec: OperandSpec, mods: Mapping[str, str]) -> bool:
 
 
 def _count_of(form: Form, mods: Mapping[str, str]) -> str:
-    counts = [n for n in range(len(form.operands) + 1) if form.place(mods, n) is not None]
+    counts = [n for n in range(len(form.operands) + 1) if form.specs(mods, n) is not None]
     wanted = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"{wanted} operand{'s' if counts[-1] != 1 else ''}"
 

@@ -161,10 +161,7 @@ class Machine:
         self.steps = [_Step(op, getter(op.guard, "pred") if op.guard else None, self._act(op)) for op in code.ops]
 
     def _specs(self, op: Op) -> list[tuple[OperandSpec, Operand | None, str | None]]:
-        placed = op.form.place(op.mods, len(op.operands))
-        assert placed is not None, op
-        specs = [op.form.operands[k] for k in placed]
-        return [(s, o, op.form.type_of(s, op.mods)) for s, o in zip(specs, op.operands, strict=True)]
+        return [(s, o, op.form.type_of(s, op.mods)) for s, o in zip(op.specs, op.operands, strict=True)]
 
     def _act(self, op: Op) -> Callable[[Thread], Any]:
         if op.opcode in ("ret", "exit"):

@@ -138,16 +138,16 @@ class TestForm:
 
     def test_operands_that_a_modifier_brings(self) -> None:
         form, mods = self.form("cp", "async", "bulk", "shared::cluster", "global", "mbarrier::complete_tx::bytes")
-        assert form.place(mods, 4) == (0, 1, 2, 3)
-        assert form.place(mods, 5) is None
+        assert form.specs(mods, 4) == form.operands[:4]
+        assert form.specs(mods, 5) is None
         with_policy = mods | {"cachehint": "L2::cache_hint"}
-        assert form.place(with_policy, 5) == (0, 1, 2, 3, 5)
-        assert form.place(with_policy | {"multicast": "multicast::cluster"}, 6) == (0, 1, 2, 3, 4, 5)
+        assert form.specs(with_policy, 5) == (*form.operands[:4], form.operands[5])
+        assert form.specs(with_policy | {"multicast": "multicast::cluster"}, 6) == form.operands
         assert form.operands[5].name == "policy"
 
     def test_optional_operands(self) -> None:
         form, mods = self.form("bar", "sync")
-        assert [form.place(mods, count) for count in range(4)] == [None, (0,), (0, 1), None]
+        assert [form.specs(mods, count) for count in range(4)] == [None, form.operands[:1], form.operands, None]
         assert form.required_operands == 1
 
     def test_lengths_of_vectors(self) -> None:

@@ -443,8 +443,7 @@ def specials_in(operand: Operand | None) -> Iterator[Special]:
 
 def destinations(op: Op) -> tuple[bool, ...]:
     """For each operand, whether the instruction writes it."""
-    placed = op.form.place(op.mods, len(op.operands)) or tuple(range(len(op.operands)))
-    return tuple(op.form.operands[i].role is Role.DST if i < len(op.form.operands) else False for i in placed)
+    return tuple(spec.role is Role.DST for spec in op.specs) or (False,) * len(op.operands)
 
 
 _CARRY_IN = frozenset({"addc", "subc", "madc"})

@@ -195,14 +195,16 @@ class Form:
             return None
         return named
 
-    def place(self, mods: Mapping[str, str], count: int) -> tuple[int, ...] | None:
-        """Which of ``operands`` the ``count`` operands of an instruction with these modifiers are, in order.
+    def specs(self, mods: Mapping[str, str], count: int) -> tuple[OperandSpec, ...] | None:
+        """Of ``operands`` those that the ``count`` operands of an instruction with these modifiers are, in order.
 
         None when there are too few or too many. An operand with ``when`` is skipped where its slot is empty.
         """
-        live = [i for i, spec in enumerate(self.operands) if spec.when is None or spec.when in mods]
-        least = sum(not self.operands[i].optional for i in live)
-        return tuple(live[:count]) if least <= count <= len(live) else None
+        live = tuple(spec for spec in self.operands if spec.when is None or spec.when in mods)
+        if count == len(live):
+            return live
+        least = sum(not spec.optional for spec in live)
+        return live[:count] if least <= count < len(live) else None
 
     def given_up(self, version: tuple[int, int], sm: int) -> bool:
         """Whether a module of this PTX version and architecture can no longer use the form."""

@@ -32,9 +32,7 @@ _BYTES_MASK = (1 << 23) - 1
 def named_operands(inst: Inst) -> dict[str, Operand]:
     """Operands by the names that the form gives them; those left out are missing."""
     op = inst.op
-    placed = op.form.place(op.mods, len(op.operands)) or tuple(range(len(op.operands)))
-    named = zip((op.form.operands[k].name for k in placed), op.operands, strict=True)
-    return {name: operand for name, operand in named if operand is not None}
+    return {spec.name: operand for spec, operand in zip(op.specs, op.operands, strict=True) if operand is not None}
 
 
 def access_at(x: Lowering, inst: Inst, mem: Operand, window: str, size: int, *, store: bool) -> tuple[Access, Mem]:
