@@ -9,10 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from teenycli.footprint.graph import Graph
-from teenycli.footprint.steps import step_of
+from teenycli.footprint.steps import results, step_of
 from teenycli.ptx.code import Code, Mem, Op, Reg, Register, Symbol, Vec
 from teenycli.ptx.flow import registers_in
-from teenycli.ptx.isa import Role
 from teenycli.ptx.model import Space, Variable
 
 _OWN = frozenset({Space.LOCAL, Space.PARAM})
@@ -57,17 +56,6 @@ class Slice:
                 op = self.code.ops[index]
                 self._kept[index] = True
                 waiting += _sources(op)
-
-
-def results(op: Op) -> Iterator[Register]:
-    """The registers that an instruction writes."""
-    if op.call is not None:
-        for returned in op.call.returns:
-            yield from registers_in(returned)
-        return
-    for spec, operand in zip(op.specs, op.operands, strict=False):
-        if spec.role is Role.DST:
-            yield from registers_in(operand)
 
 
 def _is_root(op: Op) -> bool:

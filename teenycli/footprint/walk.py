@@ -18,11 +18,11 @@ import numpy as np
 
 from teenycli.footprint.arena import HALF, LOCAL, PARAM, SHIFT, WINDOWS
 from teenycli.footprint.cells import Cells
-from teenycli.footprint.effects import effect_of, space_of
+from teenycli.footprint.effects import effect_of
 from teenycli.footprint.lanes import UNSIGNED, Array, Value, constant, has_any, resize, unknown
 from teenycli.footprint.meanings import packed, predicates, result, unpacked
-from teenycli.footprint.slices import Slice, results
-from teenycli.footprint.steps import Step
+from teenycli.footprint.slices import Slice
+from teenycli.footprint.steps import Source, Step
 from teenycli.footprint.threads import Frame, Threads
 from teenycli.footprint.trace import Access, Trace
 from teenycli.ptx.code import Code, Mem, Op, Operand, Reg, Symbol, Table, Vec
@@ -174,20 +174,20 @@ class Walk:
         self.budget.take(len(passed) * (self.threads.count + _OVERHEAD))
         for step in passed:
             if step.op.call is not None:
-                self._lose(frame, step.op, lanes)
+                self._lose(frame, step, lanes)
                 continue
-            self._forget(frame, step.op, lanes)
-            if any(isinstance(operand, Mem) for operand in step.op.operands):
+            self._forget(frame, step, lanes)
+            if step.in_memory:
                 self._blur(frame, step.op, lanes)
-                if step.op.opcode == "st" and space_of(step.op) in ("", "local"):
+                if step.op.opcode == "st" and step.space in ("", "local"):
                     self.locals.spoil(lanes)
-                elif step.op.opcode == "st" and space_of(step.op) == "param":
+                elif step.op.opcode == "st" and step.space == "param":
                     frame.cells.spoil(lanes)
         return meeting
 
-    def _forget(self, frame: Frame, op: Op, lanes: Array) -> None:
-        """The results of ``op`` are not known in ``lanes``."""
-        for register in results(op):
+    def _forget(self, frame: Frame, step: Step, lanes: Array) -> None:
+        """The results of ``step`` are not known in ``lanes``."""
+        for register in step.written:
             old = frame.registers.get(register)
             width = type_width(register.type) or 64
             frame.registers[register] = unknown(width) if old is None else old.only(~lanes)
@@ -208,7 +208,7 @@ class Walk:
             if not (self._any(lanes) or self._any(perhaps)):
                 return
         if op.call is not None:
-            self._call(frame, op, lanes, perhaps)
+            self._call(frame, step, lanes, perhaps)
         elif step.in_memory:
             self._memory(frame, step, lanes, perhaps)
         else:
@@ -228,13 +228,19 @@ class Walk:
             parts = [read(frame, item, width // len(items)) for item in items]
             yield step.target, packed(parts, width // len(items), width) if width <= 64 else unknown(64)
             return
-        values = [read(frame, source.operand, source.width) for source in step.sources]
+        values = [self._value(frame, source) for source in step.sources]
         if op.opcode == "setp":
             yield from zip((step.target, step.second), predicates(step, values), strict=True)
             return
         yield step.target, result(step, values)
         if step.second is not None:
             yield step.second, unknown(1)
+
+    def _value(self, frame: Frame, source: Source) -> Value:
+        held = None if source.register is None else frame.registers.get(source.register)
+        if held is not None and held.bits.dtype is UNSIGNED[source.width]:
+            return held
+        return self.threads.read(frame, source.operand, source.width)
 
     def _write(
         self, frame: Frame, target: Operand | None, value: Value, lanes: Array, perhaps: Array, signed: bool = False
@@ -245,8 +251,10 @@ class Walk:
         width = type_width(register.type) or 64
         if register.vector > 1 or width > 64:
             return  # never read either
-        lost = target.part is not None or value.lost  # of a part, some bytes of it, in a video instruction
-        value = unknown(width) if lost else Value(resize(value.bits, width, signed), value.known)
+        if target.part is not None or value.lost:  # of a part, some bytes of it, in a video instruction
+            value = unknown(width)
+        elif value.bits.dtype is not UNSIGNED[width]:
+            value = Value(resize(value.bits, width, signed), value.known)
         old = frame.registers.get(register)
         if old is not None and not self._are_all(lanes):
             value = value.where(lanes, old)
@@ -257,11 +265,11 @@ class Walk:
     def _memory(self, frame: Frame, step: Step, lanes: Array, perhaps: Array) -> None:
         op = step.op
         if op.opcode in ("ld", "ldu"):
-            self._load(frame, op, lanes, perhaps)
-        elif op.opcode == "st" and "type" in op.mods and self._keep(frame, op, lanes, perhaps):
+            self._load(frame, step, lanes, perhaps)
+        elif op.opcode == "st" and "type" in op.mods and self._keep(frame, step, lanes, perhaps):
             return
-        else:
-            self._forget(frame, op, lanes | perhaps)
+        elif step.written:
+            self._forget(frame, step, lanes | perhaps)
         if step.access is None:
             self._blur(frame, op, lanes | perhaps)
             return
@@ -313,37 +321,37 @@ class Walk:
         sure = lanes & copied.known & everything
         return sure, (perhaps | lanes & ~sure) & (~copied.known | some)
 
-    def _load(self, frame: Frame, op: Op, lanes: Array, perhaps: Array) -> None:
+    def _load(self, frame: Frame, step: Step, lanes: Array, perhaps: Array) -> None:
+        op = step.op
         target, mem = op.operands[0], op.operands[1]
         assert isinstance(mem, Mem)
         size = (type_width(op.mods["type"]) or 64) // 8
         for k, item in enumerate(target.items if isinstance(target, Vec) else (target,)):
-            value = self._held(frame, op, mem, k * size, size, lanes)
+            value = self._held(frame, step, mem, k * size, size, lanes)
             self._write(frame, item, unknown(64) if value is None else value, lanes, perhaps, op.mods["type"][0] == "s")
 
-    def _held(self, frame: Frame, op: Op, mem: Mem, skip: int, size: int, lanes: Array) -> Value | None:
+    def _held(self, frame: Frame, step: Step, mem: Mem, skip: int, size: int, lanes: Array) -> Value | None:
         """What a load finds where that can be known: parameters, results of calls, the thread's own memory, buffers
         that nobody changes."""
-        space = space_of(op)
-        if space in ("shared", "const"):
+        if step.space in ("shared", "const"):
             return None
-        if space == "global":
+        if step.space == "global":
             return self._content(frame, mem, skip, size, lanes)
         if isinstance(mem.base, Variable) and self._is_between_calls(mem.base):
             return frame.cells.load(id(mem.base), mem.offset + skip, size)
-        window, offset = self._window(frame, op, mem, lanes)
+        window, offset = self._window(frame, step, mem, lanes)
         if window == PARAM and offset + skip >= 0:
             raw = self.threads.params[offset + skip : offset + skip + size]
             return constant(int.from_bytes(raw, "little"), 8 * size) if len(raw) == size else None
         if window == LOCAL:
             return self.locals.load(0, offset + skip, size)
-        return self._content(frame, mem, skip, size, lanes) if space == "" else None
+        return self._content(frame, mem, skip, size, lanes) if step.space == "" else None
 
     def _content(self, frame: Frame, mem: Mem, skip: int, size: int, lanes: Array) -> Value | None:
         """What a load finds in a buffer whose content is known, if all lanes mean the same one."""
-        address = self.threads.address(frame, mem)
         if not self.trace.contents or size > 8:
             return None
+        address = self.threads.address(frame, mem)
         told = lanes & address.known
         bits = address.bits + np.uint64(skip)
         places = bits + np.uint64(HALF) >> np.uint64(SHIFT)
@@ -363,7 +371,7 @@ class Walk:
         """Whether it is a ``.param`` variable, or a function's parameter, and no parameter of the entry."""
         return variable.space is Space.PARAM and id(variable) not in self.threads.offsets
 
-    def _window(self, frame: Frame, op: Op, mem: Mem, lanes: Array) -> tuple[int | None, int]:
+    def _window(self, frame: Frame, step: Step, mem: Mem, lanes: Array) -> tuple[int | None, int]:
         """The window that all ``lanes`` use, and their one offset in it; None where they differ or it is not known."""
         address = self.threads.address(frame, mem)
         chosen = address.bits[lanes] if len(address.bits) > 1 else address.bits
@@ -372,46 +380,46 @@ class Walk:
         if len(address.bits) > 1 and (not len(chosen) or (chosen != chosen[0]).any()):
             return None, 0
         first = int(chosen[0])
-        space = space_of(op)
-        if space in ("local", "param"):
-            return (LOCAL if space == "local" else PARAM), first
+        if step.space in ("local", "param"):
+            return (LOCAL if step.space == "local" else PARAM), first
         place = first + HALF >> SHIFT
         return place, first - (place << SHIFT)
 
-    def _keep(self, frame: Frame, op: Op, lanes: Array, perhaps: Array) -> bool:
-        """Store what may be loaded again; whether that is where ``op`` stores."""
+    def _keep(self, frame: Frame, step: Step, lanes: Array, perhaps: Array) -> bool:
+        """Store what may be loaded again; whether that is where ``step`` stores."""
+        op = step.op
         mem, source = op.operands[0], op.operands[1]
         assert isinstance(mem, Mem)
         size = (type_width(op.mods["type"]) or 64) // 8
         if isinstance(mem.base, Variable) and self._is_between_calls(mem.base):
             cells, variable, offset = frame.cells, id(mem.base), mem.offset
         else:
-            if space_of(op) not in ("", "local"):
+            if step.space not in ("", "local"):
                 return False
-            window, offset = self._window(frame, op, mem, lanes | perhaps)
+            window, offset = self._window(frame, step, mem, lanes | perhaps)
             if window != LOCAL:
-                if self._may_be_local(frame, op, mem, lanes | perhaps):
+                if self._may_be_local(frame, step, mem, lanes | perhaps):
                     self.locals.spoil(lanes | perhaps)
-                return space_of(op) == "local"
+                return step.space == "local"
             cells, variable = self.locals, 0
         for k, item in enumerate(source.items if isinstance(source, Vec) else (source,)):
             value = self.threads.read(frame, item, 8 * size)
             cells.store(variable, offset + k * size, size, value, lanes, perhaps)
         return True
 
-    def _may_be_local(self, frame: Frame, op: Op, mem: Mem, lanes: Array) -> bool:
+    def _may_be_local(self, frame: Frame, step: Step, mem: Mem, lanes: Array) -> bool:
         address = self.threads.address(frame, mem)
         places = (address.bits + np.uint64(HALF)) >> np.uint64(SHIFT)
-        return space_of(op) == "local" or bool((lanes & (~address.known | (places == LOCAL))).any())
+        return step.space == "local" or bool((lanes & (~address.known | (places == LOCAL))).any())
 
     # --- calls ---
 
-    def _call(self, frame: Frame, op: Op, lanes: Array, perhaps: Array) -> None:
-        call = op.call
+    def _call(self, frame: Frame, step: Step, lanes: Array, perhaps: Array) -> None:
+        call = step.op.call
         assert call is not None
         callee = self.guide.slice_of(call.target) if isinstance(call.target, Function) else None
         if callee is None or frame.depth >= _DEPTH or perhaps.any():
-            self._lose(frame, op, lanes | perhaps)
+            self._lose(frame, step, lanes | perhaps)
             return
         inner, function = Frame(callee, frame.depth + 1), callee.code.function
         for formal, argument in zip(function.params, call.args, strict=False):
@@ -420,11 +428,11 @@ class Walk:
         for formal, operand in zip(function.returns, call.returns, strict=False):
             self._hand_back(inner, formal, frame, operand, lanes)
 
-    def _lose(self, frame: Frame, op: Op, lanes: Array) -> None:
+    def _lose(self, frame: Frame, step: Step, lanes: Array) -> None:
         """A call that is not followed may touch everything."""
         self.trace.blur(list(self.trace.buffers), True, True)
         self.trace.stir(self.threads.where, lanes)
-        self._forget(frame, op, lanes)
+        self._forget(frame, step, lanes)
         frame.cells, self.locals = Cells(), Cells()
 
     def _hand_over(self, frame: Frame, argument: Operand, inner: Frame, formal: Variable) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 
 from teenycli.ptx.lexer import Cursor
 from teenycli.ptx.model import Float, Int
@@ -58,14 +59,21 @@ def literal(cursor: Cursor) -> Constant:
     if token.kind == "FLOAT":
         width = {"0f": 32, "0d": 64}.get(text[:2].lower())
         return double(float(text)) if width is None else Float(int(f"0x{text[2:]}", 0), width)
+    # An octal literal may spell a million digits, and is not converted then.
+    if len(text) > 70:
+        cursor.fail_at(token.start, f"the constant of {len(text.rstrip('U'))} digits does not fit 64 bits")
+    found = _spelled(text)
+    if found.value > _MASK:
+        cursor.fail_at(token.start, f"the constant {text} does not fit 64 bits")
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _spelled(text: str) -> Int:
+    """An integer as it is written. Most are written many times."""
     digits = text.rstrip("U")
     octal = digits.isdecimal() and len(digits) > 1 and digits[0] == "0"
-    # An octal literal may spell a million digits; only its bit length matters before it is converted.
-    if len(digits) > 70:
-        cursor.fail_at(token.start, f"the constant of {len(digits)} digits does not fit 64 bits")
     value = int(digits, 8) if octal else int(digits, 0)
-    if value > _MASK:
-        cursor.fail_at(token.start, f"the constant {text} does not fit 64 bits")
     return Int(value, unsigned=text.endswith("U") or value >= 2**63)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ TYPE_SIZES: Mapping[str, int] = {
 }  # fmt: skip
 
 
+@cache
 def type_width(name: str) -> int | None:
     """Width in bits of a register or instruction type; 1 for ``pred``, None for one that has no single width."""
     if name == "pred":
