@@ -8,15 +8,15 @@ the constant bank, from measurement (``docs/layout.md``).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teenycli.errors import TeenyError
 
 _TARGET = re.compile(r"(?:sm|compute|(code))_([0-9]{2,3})([af]?)")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A ``.target`` such as ``sm_90a``: compute capability times ten, and the suffix.
 
     Suffix ``a`` means "this architecture only", ``f`` "this family only" (PTX ISA, ".target"). ``is_code``: machine
@@ -100,8 +100,7 @@ def param_base(sm: int) -> int | None:
     return next((base for low, high, base in _PARAM_BASE if low <= sm <= high), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Limits of a launch, and of an SM, which takes as many blocks as fit it.
 
     Sizes in bytes; ``shared_optin`` is static plus dynamic shared memory after opting in. ``registers`` are those of

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Kind(StrEnum):
@@ -16,8 +17,7 @@ class Kind(StrEnum):
     PTR = "ptr"
 
 
-@dataclass(frozen=True, slots=True)
-class DType:
+class DType(Struct, frozen=True):
     """An element type: its name, its size in bytes, what its bits mean, and how close a result must come.
 
     ``rtol`` and ``atol`` are the default tolerances of a comparison with a reference; integers are exact.

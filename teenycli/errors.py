@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from teenycli.exits import Exit
 
@@ -63,6 +64,10 @@ class Finding:
     hint: str | None = None
     note: str | None = None
 
+    def but(self, **changes: Any) -> Finding:
+        """The same finding with other fields."""
+        return replace(self, **changes)
+
 
 class TeenyError(Exception):
     """A problem that ends the work at hand, with the exit code it leads to."""
@@ -85,7 +90,7 @@ class TeenyError(Exception):
     def at(self, where: Place) -> TeenyError:
         """The same error, placed at ``where`` if it had no place of its own."""
         if self.finding.where is None:
-            self.finding = replace(self.finding, where=where)
+            self.finding = self.finding.but(where=where)
         return self
 
     def __str__(self) -> str:

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NoReturn
 
+import msgspec
+
 from teenycli.errors import TeenyError, did_you_mean
 
 #: Longest text of an expression, in characters, and deepest nesting: that of a sum of some 200 terms.
@@ -115,8 +117,7 @@ def _names_read(tree: ast.expr) -> frozenset[str]:
 SEQUENCES = (tuple, list, range)
 
 
-@dataclass(frozen=True, slots=True)
-class Language:
+class Language(msgspec.Struct, frozen=True):
     """What an expression may do, beside the syntax that :class:`Evaluator` visits.
 
     ``functions`` by bare name, ``keywords`` of their arguments. ``operators`` by node type; one that is not there is
@@ -129,7 +130,7 @@ class Language:
     operators: Mapping[type[ast.AST], Callable[..., Any]]
     steps: int
     items: int
-    attributes: Mapping[type, frozenset[str]] = field(default_factory=dict)
+    attributes: Mapping[type, frozenset[str]] = msgspec.field(default_factory=dict)
     keywords: frozenset[str] = frozenset()
     constants: tuple[type, ...] = (int, float)
     containers: tuple[type, ...] = SEQUENCES

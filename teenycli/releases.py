@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teenycli.errors import TeenyError
 
 Version = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True):
     """A version of PTX, the CUDA release that brought it, and the driver branch that came with it."""
 
     ptx: Version
@@ -61,8 +61,7 @@ def dotted(version: Version) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
+class Driver(Struct, frozen=True):
     """A driver as somebody names it: by the CUDA version that it supports, or by its branch (570 of 570.86.15)."""
 
     cuda: Version | None = None

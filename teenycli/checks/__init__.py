@@ -7,7 +7,6 @@ or over all launches of a plan. ``RULES`` lists them in the order in which their
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
 
 from teenycli.checks.arguments import argument_count, argument_kind, argument_width, parameter_bytes
 from teenycli.checks.buffers import null_pointers, unused_buffers, unused_parameters
@@ -140,7 +139,7 @@ def _in_launches(finding: Finding, which: list[int], count: int) -> Finding:
         return finding
     several, shown = "es" if len(which) > 1 else "", ", ".join(map(str, which[:5]))
     more = f" and {len(which) - 5} more" if len(which) > 5 else ""
-    return replace(finding, message=f"launch{several} {shown}{more} of {count}: {finding.message}")
+    return finding.but(message=f"launch{several} {shown}{more} of {count}: {finding.message}")
 
 
 def directed(plan: Plan, module: Module, spec: OpSpec) -> Plan:

@@ -6,7 +6,8 @@ This is what names two swapped pointers. May import ``checks.subject`` and what 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding, Severity

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teenycli.checks.visits import Target
 from teenycli.errors import Place, TeenyError, did_you_mean
@@ -22,8 +23,7 @@ _BACKWARD = {"backward", "bwd"}
 _LISTED = 12
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """An entry that an impl may be launched with. ``name`` is how messages and ``--entry`` call it, ``names`` what it
     is called by source, file or manifest."""
 
@@ -33,8 +33,7 @@ class Candidate:
     target: Target
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(Struct, frozen=True):
     """An impl's forward or backward; ``name`` is ``Softmax``, or ``Softmax.backward``."""
 
     impl: Impl

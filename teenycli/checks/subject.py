@@ -6,9 +6,10 @@ May import ``launch``, ``manifest``, ``ptx``, ``arch`` and ``errors``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from teenycli.arch import Limits, Target, limits_of, parse_target
 from teenycli.errors import Place
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     from teenycli.footprint import Survey
 
 
-@dataclass
-class Compiled:
+class Compiled(Struct, dict=True):
     """An entry as the rules read it. ``sm`` is the architecture that offsets and limits are taken for.
 
     What is asked of it is found out once; :func:`compiled` gives all plans of an entry the same one.
@@ -132,16 +132,14 @@ class Passed(Protocol):
         """How to pass one of ``kinds`` (of dtypes, ``ptr``, ``struct``), for a hint."""
 
 
-@dataclass(frozen=True)
-class Host:
+class Host(Struct, frozen=True):
     """What launches are for, as far as it is said: an architecture, a driver. Else it is what the PTX names."""
 
     gpu: Target | None = None
     driver: Driver | None = None
 
 
-@dataclass
-class Subject:
+class Subject(Struct, dict=True):
     """A launch to judge; ``spec`` is the op that the plan is of."""
 
     plan: Plan

@@ -6,8 +6,9 @@ Knows no rule: it is given what to ask. May import ``checks.subject`` and what i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import combinations, islice
+
+from msgspec.structs import replace
 
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding, Severity
@@ -40,7 +41,7 @@ def with_swaps(subjects: Sequence[Subject], found: list[Finding], ask: Ask, trie
     if not 1 <= len(fitting) <= _ANSWERS:
         return found
     hint = " or ".join(_words(subjects[0].args, *pair) for pair in fitting)
-    return [replace(finding, hint=hint) if _counts(finding) else finding for finding in found]
+    return [finding.but(hint=hint) if _counts(finding) else finding for finding in found]
 
 
 def _counts(finding: Finding) -> bool:

@@ -7,8 +7,9 @@ turns and no choice of ways fits. May import ``rust`` and, in this room, ``argum
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
+
+from msgspec import Struct
 
 from teenycli.checks.arguments import argument_count, argument_kind, argument_width, fits_slot, signature
 from teenycli.checks.subject import Compiled
@@ -27,8 +28,7 @@ _VISITED = ("ptr", "i32", "u32", "f32")
 _BEYOND = 64
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Struct, frozen=True):
     """The entry that a side of an impl is launched with; the compiler appended the ``hidden`` last parameters."""
 
     compiled: Compiled
@@ -39,8 +39,7 @@ class Target:
         return self.compiled.slots[: len(self.compiled.slots) - self.hidden]
 
 
-@dataclass
-class Visited:
+class Visited(Struct, dict=True):
     """Visits in a row beside as many parameters of the target, from parameter ``first`` on: a ``Passed``.
 
     Where ``part`` is set, they are not all that the method visits.
@@ -121,7 +120,7 @@ def _of_ways(
     if not fitting:
         _, findings = min(found, key=lambda each: (abs(len(each[0]) - wanted), len(each[1])))
         more = f"; no way through {packing.method} fits, and this one comes closest" if len(exact) > 1 else ""
-        yield from (replace(finding, message=finding.message + more) for finding in findings)
+        yield from (finding.but(message=finding.message + more) for finding in findings)
         return
     yield from _strange(file, packing, fitting[0])
     if len(fitting) < len(exact):
@@ -174,7 +173,7 @@ def _strange(file: RustFile, packing: Packing, visits: Sequence[Visit]) -> Itera
     if strange:
         names = ", ".join(dict.fromkeys(f"{visit.method} of '{visit.text}'" for visit in strange[:3]))
         message = f"the kind of what {packing.method} passes is not known: {names}"
-        yield replace(_note(file, packing, message), where=file.place(strange[0].at))
+        yield _note(file, packing, message).but(where=file.place(strange[0].at))
 
 
 def _argument(visit: Visit, index: int, slot: Slot | None) -> Argument:

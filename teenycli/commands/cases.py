@@ -6,10 +6,12 @@ May import the rooms below.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teenycli.arch import parse_target
 from teenycli.checks import MEMORY_WORK, Host, check, check_memory, directed
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
     from teenycli.commands.checkpoint import Checkpoint
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """A plan and the findings about it, those that the op ignores taken out (``ignored``)."""
 
     spec: OpSpec
@@ -144,8 +145,7 @@ def selected(manifest: Manifest, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names)) if names else [*manifest.ops, *manifest.errors]
 
 
-@dataclass(frozen=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """Ops in a row, and the PTX of each."""
 
     pipeline: Pipeline
@@ -176,7 +176,7 @@ def _op_of(manifest: Manifest, spec: PipelineSpec, index: int) -> OpSpec:
     except TeenyError as error:
         if error.finding.id == "unknown-op" and spec.name:
             hint = f"'{name}' is a pipeline: write its ops" if name in manifest.pipelines else error.finding.hint
-            error.finding = replace(error.finding, where=spec.origin.place(f"ops[{index}]"), hint=hint)
+            error.finding = error.finding.but(where=spec.origin.place(f"ops[{index}]"), hint=hint)
         raise
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from teenycli.arch import parse_target
 from teenycli.commands.cases import Chain, Judged, judge_chain

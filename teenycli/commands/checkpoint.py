@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teenycli.errors import Place, TeenyError
 from teenycli.launch.plan import Buffer, Plan
@@ -20,8 +21,7 @@ from teenycli.tensors.files import FileRef, keys
 _SHOWN = 8
 
 
-@dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """A .safetensors file and a node in it; ``known`` are all keys of the file."""
 
     path: Path

@@ -6,9 +6,10 @@ May import click and the rooms below.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teenycli.commands.options import Command
 from teenycli.errors import Finding, Severity, TeenyError, did_you_mean
@@ -29,8 +30,7 @@ def known_ids(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """Ids to show (all, when ``selected`` is empty) less those to leave out; ``failing`` are the severities that fail.
 
     What keeps an op from being checked at all is shown and fails whatever is chosen.

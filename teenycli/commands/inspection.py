@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teenycli.commands.cases import host_of, open_manifest, selected
 from teenycli.commands.choice import Choice
@@ -27,8 +29,7 @@ if TYPE_CHECKING:
     from teenycli.devices.probe import Prober
 
 
-@dataclass(frozen=True, slots=True)
-class CheckOptions:
+class CheckOptions(Struct, frozen=True):
     """The options of ``teeny check``, as click gives them."""
 
     ops: tuple[str, ...]

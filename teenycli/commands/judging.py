@@ -7,9 +7,11 @@ May import the rooms below and, in this room, ``cases``, ``checkpoint`` and ``pr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teenycli.checks import LAYOUT_IDS, MEMORY_WORK, MEMORY_WORK_OF_CASES, Host, largest_inputs
 from teenycli.checks.ignores import idle_ignores
@@ -36,8 +38,7 @@ if TYPE_CHECKING:
 Outcome = tuple[CheckRow, Exit]
 
 
-@dataclass(frozen=True)
-class Judging:
+class Judging(Struct, frozen=True):
     """Ops and pipelines of ``manifest``, under what the command line says. With a ``prober`` ops are run, too."""
 
     manifest: Manifest

@@ -6,7 +6,8 @@ May import the rooms below; numpy is here through ``devices.probe``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from teenycli.checks import LAYOUT_IDS
 from teenycli.commands.cases import Modules

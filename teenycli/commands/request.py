@@ -7,10 +7,11 @@ May import click and the rooms below.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teenycli.commands.cases import Chain, open_chain, open_manifest
 from teenycli.launch.adhoc import BUFFER, AdhocOptions, adhoc_spec
@@ -18,8 +19,7 @@ from teenycli.launch.cases import Dims, Overrides, case_dims, cases_of, check_ov
 from teenycli.manifest.spec import OpSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """The options as click gives them, by their parameter names."""
 
     ops: tuple[str, ...]
@@ -64,8 +64,7 @@ _MANIFEST = ("manifest", "case", "dims", "scalars", "checkpoint", "node", "backw
 _ONE_OP = ("case", "checkpoint", "node", "backward", "gradcheck")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """What to run. ``inputs``, ``saves`` and ``expects`` are texts by buffer or output name, ``variables`` by that of a
     variable of the PTX; ``adhoc`` is --ptx.
 

@@ -6,9 +6,11 @@ May import the rooms below; numpy is here through ``tensors``, so commands impor
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teenycli.commands.cases import Judged
 from teenycli.devices.base import Device
@@ -26,8 +28,7 @@ from teenycli.tensors.files import FileRef, load
 from teenycli.tensors.gradients import GradientCheck
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(Struct, frozen=True):
     """One output: its name (an in-place output's own), the buffer, the elements, and what they come to.
 
     ``comparison`` is None where there is nothing to compare with.
@@ -45,8 +46,7 @@ class Output:
         return max(self.summary.unwritten, self.comparison.unwritten if self.comparison else 0)
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What a run of one case gave; ``initial`` is what every buffer held at first, ``gradients`` what
     differences say of the gradients, where that was asked for."""
 
@@ -74,8 +74,7 @@ def _not_covered(plan: Plan, out: Output) -> Finding:
     )
 
 
-@dataclass(frozen=True)
-class Expectation:
+class Expectation(Struct, frozen=True):
     """A file that an output must equal, by ``--expect``, and tolerances that override the op's."""
 
     files: Mapping[str, FileRef]
@@ -83,8 +82,7 @@ class Expectation:
     atol: float | None = None
 
 
-@dataclass(frozen=True)
-class How:
+class How(Struct, frozen=True):
     """How a case is run: the options that all have in common.
 
     ``saved`` are names of outputs to be saved. Without a manifest (``adhoc``) the outputs are the buffers that changed

@@ -9,8 +9,9 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from teenycli.arch import parse_target
 from teenycli.checks import LAYOUT_IDS

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from teenycli.arch import Limits
 from teenycli.errors import Finding
@@ -41,8 +42,7 @@ class DeviceBuffer(Protocol):
     def nbytes(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchTime:
+class LaunchTime(Struct, frozen=True):
     """Time of one launch in milliseconds, compilation and copies apart."""
 
     ms: float

@@ -6,8 +6,9 @@ May import ``dtypes``, ``errors``, ``launch``, ``manifest.spec`` and ``tensors``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from teenycli.dtypes import DTYPES
 from teenycli.errors import TeenyError

@@ -7,12 +7,12 @@ numpy.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from teenycli.arch import Limits
 from teenycli.devices.base import Device, DeviceBuffer, Kernel
@@ -25,8 +25,7 @@ from teenycli.ptx.model import Module
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(Struct, frozen=True):
     """What came of a plan.
 
     ``device`` is its name, ``description`` the hardware. ``compile_ms`` sums over the entries, and ``cached`` says
@@ -44,8 +43,7 @@ class Execution:
     findings: tuple[Finding, ...] = field(default=())
 
 
-@dataclass(slots=True)
-class Lease:
+class Lease(Struct):
     """Buffers that are on the device for longer than one plan.
 
     ``taken`` are there already, by the plan's names, and are neither uploaded nor freed. Those named in ``keep`` are
@@ -128,7 +126,7 @@ def _launched(
     except TeenyError as error:
         which, said = f"launch {launch.index}", error.finding.message
         if len(plan.launches) > 1 and which not in said:
-            error.finding = replace(error.finding, message=f"{which} of {len(plan.launches)}: {said}")
+            error.finding = error.finding.but(message=f"{which} of {len(plan.launches)}: {said}")
         raise
 
 

@@ -7,10 +7,10 @@ May import ``errors``, ``launch.plan``, ``manifest.spec``, ``ptx.model``, ``tens
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from teenycli.devices.base import Device
 from teenycli.devices.execute import Array, execute, load_kernels
@@ -25,8 +25,7 @@ from teenycli.tensors.gradients import GradientCheck, compare_gradient, probe_of
 LAUNCH_LIMIT = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """The plans of an op's forward and of its backward, at the same dims."""
 
     spec: OpSpec

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -32,8 +33,7 @@ _SHAPE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """What there is to say of a finding. All but ``id``, ``group`` and ``title`` is Markdown of paragraphs and fenced
     code."""
 

@@ -6,7 +6,7 @@ May import ``launch.plan``, ``ptx`` and numpy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from teenycli.launch.plan import Plan
 from teenycli.ptx.code import Code
@@ -23,8 +23,7 @@ FIRST_VARIABLE, FIRST_BUFFER = 16, 4096
 WINDOWS = {"shared": SHARED << SHIFT, "local": LOCAL << SHIFT, "param": PARAM << SHIFT}
 
 
-@dataclass(frozen=True, slots=True)
-class Arena:
+class Arena(Struct, frozen=True):
     """The places of a plan's buffers, and of the variables of an entry and what it calls.
 
     ``offsets`` of variables are those in their window, or their address. ``shared`` is how many bytes of shared memory

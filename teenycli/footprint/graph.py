@@ -5,8 +5,9 @@ May import ``ptx.code``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from teenycli.ptx.code import Code, Label, Op, Table
 from teenycli.ptx.postdominators import postdominators
@@ -15,8 +16,7 @@ from teenycli.ptx.postdominators import postdominators
 _ENDS = frozenset({"ret", "exit", "trap"})
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """Instructions ``start`` to ``stop`` (exclusive). ``targets`` are the indices of blocks that may follow.
 
     ``branch`` is the last instruction, where it is a jump or an end, which the block's targets come from.

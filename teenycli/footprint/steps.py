@@ -6,7 +6,8 @@ May import ``footprint``'s ``effects``, ``integers``, ``lanes`` and ``trace``, a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teenycli.footprint.effects import access_of, space_of
 from teenycli.footprint.integers import meaning_of
@@ -18,8 +19,7 @@ from teenycli.ptx.isa import Role
 from teenycli.ptx.model import type_width
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """An operand that is read as ``width`` bits; ``register`` is the one that it is all of."""
 
     operand: Operand | None
@@ -27,8 +27,7 @@ class Source:
     register: Register | None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """``written`` are the registers that it writes, ``target`` the first result, ``second`` the other of a pair,
     ``signed`` whether a wider register is filled up with the sign. ``meaning``: how the bits of the first result come
     about, as integers have it. ``in_memory``: it has an operand in memory, of a ``space``, with the ``access`` that

@@ -6,9 +6,9 @@ May import ``footprint``'s ``arena``, ``lanes`` and ``trace``, ``launch.plan`` a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from teenycli.footprint.arena import Arena
 from teenycli.footprint.cells import Cells
@@ -20,8 +20,7 @@ from teenycli.ptx.code import Mem, Operand, Reg, Register, Special, Symbol
 from teenycli.ptx.model import Float, Int, Space, Variable
 
 
-@dataclass(slots=True)
-class Frame:
+class Frame(Struct):
     """One call of a function: its registers, and the ``.param`` variables around its own calls."""
 
     slice: Slice

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from teenycli.footprint.arena import FIRST_BUFFER, HALF, SHARED, SHIFT, Arena
 from teenycli.footprint.lanes import Array
@@ -30,8 +31,7 @@ _PLACES = (1 << 64 - SHIFT) - 1
 Lanes = Array | slice
 
 
-@dataclass(slots=True)
-class Touched:
+class Touched(Struct):
     """One buffer. ``read`` and ``written`` have a bool an element of its memory, rows'
     padding included; None where it is too large. ``read_anywhere`` and
     ``written_anywhere``: an access was seen whose place is not known.
@@ -61,8 +61,7 @@ class Touched:
         return left
 
 
-@dataclass(frozen=True, slots=True)
-class Miss:
+class Miss(Struct, frozen=True):
     """An access that no buffer, or no shared memory, holds; or that is not aligned. The first of its kind.
 
     ``problem`` is bounds, null, misaligned or shared. ``offset`` is in bytes from the buffer's (or shared memory's)
@@ -83,8 +82,7 @@ class Miss:
     end: int
 
 
-@dataclass(frozen=True)
-class Where:
+class Where(Struct, frozen=True, dict=True):
     """Who the lanes of a walk are: all ``threads`` of one of ``ctas`` (numbers in the grid) after the other."""
 
     launch: int
@@ -109,8 +107,7 @@ def _unravel(number: int, extents: Triple) -> Triple:
     return number % x, number // x % y, number // (x * y)
 
 
-@dataclass(slots=True)
-class Access:
+class Access(Struct):
     """What an instruction does in memory: bytes at an address, aligned to ``align``; ``atomic`` where CTAs may meet."""
 
     op: Op

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from teenycli.footprint.arena import HALF, LOCAL, PARAM, SHIFT, WINDOWS
 from teenycli.footprint.cells import Cells
@@ -38,8 +38,7 @@ class SpentError(Exception):
     """The work that a walk may take is done."""
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(Struct):
     """Operations on lanes that are left."""
 
     left: int
@@ -51,8 +50,7 @@ class Budget:
             raise SpentError
 
 
-@dataclass(frozen=True, slots=True)
-class Guide:
+class Guide(Struct, frozen=True):
     """What a walk asks about the kernel: the slice of a function, where it has a body; the buffers that the addresses
     of an instruction may lie in."""
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from teenycli.dtypes import DTYPES
 from teenycli.errors import Place, TeenyError, did_you_mean
@@ -33,8 +34,7 @@ _OPTIONS = ("entry", "grid", "block", "cluster", "shared", "hidden", "cooperativ
 _FORMS = "i32:1024, f32[1024], f32[64,32]:INIT, null, alias:x, bytes:@FILE or {ptr x, i32 1024}"
 
 
-@dataclass(frozen=True, slots=True)
-class AdhocOptions:
+class AdhocOptions(Struct, frozen=True):
     """The options as they stand on the command line: ``--ptx``, ``-a``, ``--entry``, ``--grid`` and so on.
 
     ``grid``, ``block`` and ``cluster`` are ``X[,Y[,Z]]``. None is an option not given; ``cooperative`` is a flag.
@@ -105,8 +105,7 @@ def _extents(option: str, text: str) -> tuple[Expression, ...]:
     return tuple(_expression(option, part) for part in parts)
 
 
-@dataclass(slots=True)
-class _Arguments:
+class _Arguments(Struct):
     """What ``-a`` adds up to; ``places`` learns which option stands behind which key of the op."""
 
     places: dict[str, str]

@@ -6,8 +6,10 @@ May import ``dtypes``, ``errors``, ``manifest`` and, in this room, ``namespace``
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teenycli.dtypes import DTYPES
 from teenycli.errors import TeenyError
@@ -21,8 +23,7 @@ from teenycli.manifest.spec import ArgSpec
 PARAM_LIMIT = 32764
 
 
-@dataclass(frozen=True, slots=True)
-class _Laid:
+class _Laid(Struct, frozen=True):
     """Fields with offsets from 0, and the size and alignment in bytes of the whole."""
 
     fields: tuple[Field, ...]

@@ -6,7 +6,8 @@ May import ``arch``, ``errors``, ``manifest``, ``ptx`` and, in this room, everyt
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from teenycli.arch import parse_target
 from teenycli.launch.build import buffers_of

@@ -13,8 +13,9 @@ May import ``arch``, ``errors``, ``manifest``, ``ptx`` and, in this room, everyt
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from teenycli.arch import parse_target
 from teenycli.errors import Place, TeenyError, did_you_mean

@@ -6,7 +6,8 @@ May import ``errors``, ``manifest`` and, in this room, ``values``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from teenycli.errors import Place, TeenyError, did_you_mean
 from teenycli.launch.values import Number, parse_integer, parse_number
@@ -15,8 +16,7 @@ from teenycli.manifest.spec import RESERVED, DimSpec, OpSpec
 Dims = dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Overrides:
+class Overrides(Struct, frozen=True):
     """Values from the command line by name: ``--dim NAME=INT`` and ``--set NAME=VALUE``."""
 
     dims: Mapping[str, int] = field(default_factory=dict)

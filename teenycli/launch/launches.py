@@ -6,7 +6,7 @@ and ``plan``.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from teenycli.dtypes import DTYPES
 from teenycli.errors import Place, TeenyError

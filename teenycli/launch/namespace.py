@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teenycli.dtypes import DType
 from teenycli.errors import TeenyError
@@ -88,8 +90,7 @@ class BufferView:
         return f"the buffer {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(Struct, frozen=True):
     """An address: ``elements`` on from the start of a buffer, or null."""
 
     buffer: BufferView | None

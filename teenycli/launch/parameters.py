@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import count
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teenycli.dtypes import DTYPES
 from teenycli.manifest.gaps import OPEN
@@ -25,8 +27,7 @@ from teenycli.ptx.usage import Part, Usage, Use, usage_of
 _MEMBERS = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """One parameter, as a description names it.
 
     ``role``: ``buffer``, ``dim`` (an extent, a stride), ``scalar``, ``tensormap``, or ``fixed`` where the argument
@@ -82,8 +83,7 @@ def _own_name(param: Variable) -> str | None:
     return None if re.search(r"_param_\d+$", param.name) or len(param.name) > 32 else param.name
 
 
-@dataclass(frozen=True)
-class _Reader:
+class _Reader(Struct, frozen=True):
     """Reads one parameter."""
 
     index: int

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teenycli.errors import Finding, Place, TeenyError, did_you_mean
 from teenycli.launch.build import plan_case
@@ -21,8 +23,7 @@ from teenycli.ptx.model import Module
 WIRE_IDS = frozenset({"wire-shape", "wire-dtype", "wire-row-stride"})
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """An op of a pipeline. ``name`` is the op's, ``NAME#2`` where it stands a second time."""
 
     name: str
@@ -34,8 +35,7 @@ class Step:
         return tuple(buffer.name for buffer in (*self.spec.inputs, *self.spec.params))
 
 
-@dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(Struct, frozen=True):
     """``buffer`` of the step with the index ``step`` is the ``output`` of the step ``source`` before it."""
 
     step: int
@@ -45,8 +45,7 @@ class Wire:
     where: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(Struct, frozen=True):
     """Steps in order, and the wires between them."""
 
     spec: PipelineSpec
@@ -133,8 +132,7 @@ def _by_default(spec: PipelineSpec, steps: Sequence[Step], index: int, taken: se
 # --- plans -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """The plan of each step, named as the step, and what does not fit in the wires into it."""
 
     plans: tuple[Plan, ...]
@@ -182,8 +180,7 @@ def output_of(plan: Plan, name: str) -> Buffer:
     return next(b for b in plan.buffers if b.is_output and (b.output or b.name) == name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """Dims that the user asked for: of all ops, and of this one."""
 
     shared: Mapping[str, int]
@@ -217,7 +214,7 @@ def _known(dims: Mapping[str, int], specs: Sequence[OpSpec], place: Place | None
         check_overrides(Overrides(dims), specs)
     except TeenyError as error:
         if place is not None:
-            error.finding = replace(error.finding, where=place)
+            error.finding = error.finding.but(where=place)
         raise
 
 
@@ -256,7 +253,7 @@ def _explained(error: TeenyError, step: Step, wired: Dims) -> TeenyError:
     """The error, with a note of the dims that nobody wrote."""
     if error.finding.id == "bad-dim" and wired:
         dims = ", ".join(f"{name} = {value}" for name, value in wired.items())
-        error.finding = replace(error.finding, note=f"read off what '{step.name}' is given: {dims}")
+        error.finding = error.finding.but(note=f"read off what '{step.name}' is given: {dims}")
     return error
 
 

@@ -7,24 +7,23 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar
+
+from msgspec import Struct, field
 
 from teenycli.dtypes import DTYPES, DType, Kind
 from teenycli.errors import TeenyError
 from teenycli.ptx.model import Triple
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """An address to be: a buffer's, plus an offset in bytes; or null, when ``buffer`` is None."""
 
     buffer: str | None = None
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMap:
+class TensorMap(Struct, frozen=True):
     """A tensor map, to be encoded once addresses are known: a tensor in a buffer, and the boxes that copies move.
 
     All lists go from the slowest dimension to the fastest, as ``shape`` does. ``strides`` are bytes from one index to
@@ -56,8 +55,7 @@ class TensorMap:
 Value = int | float | bytes | Address | TensorMap
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One value within an argument: the only one at offset 0, or a member of a struct.
 
     ``kind`` is a scalar dtype's name, ``ptr``, ``bytes`` or ``tensormap``.
@@ -68,8 +66,7 @@ class Field:
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """One kernel argument.
 
     ``name`` is what the user calls it. ``kind`` is the manifest's (``ptr``, ``i32``, ``struct``, ``bytes``,
@@ -101,8 +98,7 @@ class Argument:
                 yield item.value.buffer
 
 
-@dataclass(frozen=True, slots=True)
-class Buffer:
+class Buffer(Struct, frozen=True):
     """Device memory of the plan.
 
     ``role`` is input, param, output or scratch. ``shape`` in elements. ``init`` is the text of an initialiser (see
@@ -155,8 +151,7 @@ class Buffer:
         return self.role == "output" or self.output is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """One kernel launch. ``grid`` counts CTAs, with clusters too. ``shared`` is dynamic shared memory in bytes."""
 
     op: str
@@ -180,8 +175,7 @@ class Launch:
         return self.block[0] * self.block[1] * self.block[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """Everything one op does at one case.
 
     ``dims`` are the case's values by name (dims, then scalars and consts for the record). ``entry`` is the symbol.

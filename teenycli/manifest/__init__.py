@@ -1,6 +1,6 @@
 """``ops.toml`` to :class:`~teenycli.manifest.spec.OpSpec`, and the language of its expressions.
 
-Knows nothing of PTX, devices or numpy. May import ``dtypes``, ``errors``, msgspec.
+Knows nothing of PTX, devices or numpy. May import ``dtypes``, ``errors``.
 """
 
 from __future__ import annotations

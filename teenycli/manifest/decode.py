@@ -3,7 +3,7 @@
 A walk over the fields of the msgspec structs in ``spec``: it knows the path of what it reads and the keys that are
 expected there, which msgspec's own decoding does not tell. msgspec converts the values at the leaves.
 
-May import ``dtypes``, ``errors``, msgspec and, in this room, all but ``load``.
+May import ``dtypes``, ``errors`` and, in this room, all but ``load``.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ import ast
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from teenycli.errors import TeenyError
 from teenycli.expressions import (

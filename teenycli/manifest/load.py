@@ -8,8 +8,9 @@ May import ``errors`` and, in this room, everything.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from teenycli.errors import Finding, Place, TeenyError, did_you_mean
 from teenycli.exits import Exit
@@ -21,8 +22,7 @@ from teenycli.manifest.toml import key_lines, read_toml
 MANIFEST = "ops.toml"
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """A manifest read. ``errors`` holds what is wrong with each op that could not be decoded, by its name.
     ``gaps`` holds what an op leaves open, which is an error of the op too. ``pipelines`` has the ``[pipeline.NAME]``
     tables by their names, or what is wrong with one."""

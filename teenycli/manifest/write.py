@@ -10,8 +10,9 @@ import tempfile
 import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from teenycli.errors import Place, TeenyError
 from teenycli.manifest.spec import quote
@@ -21,16 +22,14 @@ from teenycli.manifest.toml import read_toml
 _COLUMN = 44
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
+class Noted(Struct, frozen=True):
     """A value as TOML spells it, and why it is that, in a few words."""
 
     text: str
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OpDraft:
+class OpDraft(Struct, frozen=True):
     """An op to write: keys in order, each a value or a list of values, a line each; ``dims`` come last."""
 
     name: str

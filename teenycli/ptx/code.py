@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from teenycli.ptx.model import Float, Function, Int, Position, Triple, Variable
 
 if TYPE_CHECKING:
@@ -17,8 +19,7 @@ if TYPE_CHECKING:
     from teenycli.ptx.model import Module
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Register:
+class Register(Struct, frozen=True, eq=False):
     """A register, after scoping: two of the same name in different scopes are two objects. Compared by identity.
 
     ``type`` is as declared (``b32``, ``f64``, ``pred``); ``vector`` is 1, 2 or 4 (``.reg .v4 .f32 %v``).
@@ -29,8 +30,7 @@ class Register:
     vector: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Reg:
+class Reg(Struct, frozen=True):
     """A use of a register. ``part`` is the component of a vector register (``x y z w``) or, in a video
     instruction, a selector (``b0`` to ``b3``, ``h0``, ``h1``, ``b10`` …); ``negated`` is ``!p`` or ``-a``."""
 
@@ -39,24 +39,21 @@ class Reg:
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Special:
+class Special(Struct, frozen=True):
     """A special register: ``%tid`` with part ``x``, ``%clock64`` with part None."""
 
     name: str
     part: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(Struct, frozen=True):
     """The address of a variable or function, plus an offset in bytes."""
 
     target: Variable | Function
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Mem:
+class Mem(Struct, frozen=True):
     """An address operand ``[base + offset]``. ``coords`` holds what follows a comma inside the brackets
     (texture and tensor coordinates); ``part`` is what follows them (``unified``)."""
 
@@ -66,30 +63,26 @@ class Mem:
     part: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Vec:
+class Vec(Struct, frozen=True):
     """``{a, b, …}``; an item is None for the sink ``_``."""
 
     items: tuple[Operand | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """``d|p``: two destinations; either may be None for ``_``."""
 
     first: Operand | None
     second: Operand | None
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(Struct, frozen=True):
     """A label of this function, unique after scoping."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """What ``.branchtargets`` (labels), ``.calltargets`` (functions) or ``.callprototype`` (params, returns) names."""
 
     name: str
@@ -102,8 +95,7 @@ class Table:
 Operand = Reg | Special | Int | Float | Symbol | Mem | Vec | Pair | Label | Table
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """The operands of a ``call``: returns and arguments are Reg, Int, Float, Symbol or (a ``.param`` variable)
     Symbol; ``target`` a Function or, for an indirect call, a Reg, with ``table`` its prototype or targets."""
 

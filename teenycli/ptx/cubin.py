@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from teenycli.arch import limits_of, param_base
 from teenycli.errors import Place, TeenyError
@@ -28,16 +29,14 @@ _MOST_ALIGN = 128
 Triple = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """``offset`` and ``size`` in bytes."""
 
     offset: int
     size: int
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """A kernel; ``shared`` is its static shared memory in bytes."""
 
     name: str
@@ -48,16 +47,14 @@ class Entry:
     shared: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Cubin:
+class Cubin(Struct, frozen=True):
     """Machine code for the architecture ``sm``."""
 
     sm: int
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
+class _Section(Struct, frozen=True):
     name: str
     kind: int
     offset: int

@@ -13,6 +13,8 @@ import struct
 from dataclasses import replace
 from typing import NamedTuple
 
+from msgspec import structs
+
 from teenycli.errors import Place, TeenyError
 from teenycli.ptx import constants
 from teenycli.ptx.lexer import Cursor
@@ -228,7 +230,7 @@ def _initial_value(cursor: Cursor, type: str) -> Init:
     value = constants.expression(cursor)
     if cursor.at("(") and isinstance(value, Int):
         cursor.advance()
-        masked = replace(_address(cursor), mask=value.value)
+        masked = structs.replace(_address(cursor), mask=value.value)
         cursor.expect(")", "the address")
         return masked
     if isinstance(value, Int) and type not in ("f16", "bf16", "f32", "f64"):
@@ -349,7 +351,7 @@ def directives(cursor: Cursor) -> Directives:
             pragmas += pragma(cursor)
         else:
             cursor.fail_unknown("directive", token, (*_TRIPLES, *_NUMBERS, *_FLAGS, *_ABI, ".pragma"))
-    return replace(Directives(pragmas=tuple(pragmas)), **found)  # type: ignore[arg-type]  # values fit by table
+    return Directives(pragmas=tuple(pragmas), **found)  # type: ignore[arg-type]  # values fit by table
 
 
 def _triple(cursor: Cursor, name: str) -> Triple:
@@ -400,7 +402,7 @@ def function_header(cursor: Cursor, is_entry: bool, linking: str | None) -> Func
         cursor.fail_at(listed, f"the parameters of the entry '{name.text}' must lie in .param")
     found = directives(cursor)
     if noreturn:
-        found = replace(found, noreturn=True)
+        found = structs.replace(found, noreturn=True)
     return Function(name.text, is_entry, params, returns, found, linking, at=at)
 
 

@@ -7,14 +7,14 @@ aligned. May import ``ptx.code``, ``ptx.isa`` and ``ptx.model``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teenycli.ptx.code import Mem, Op
 from teenycli.ptx.model import Int
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """What becomes of the memory at operand ``place``.
 
     ``kind``: ``load``, ``store``, ``atomic``, ``hint`` (a prefetch and its like: no byte changes, none is seen), or

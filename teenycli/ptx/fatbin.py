@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teenycli.errors import Place, TeenyError
 
@@ -15,8 +16,7 @@ MAGIC = b"\x50\xed\x55\xba"
 _PTX, _CUBIN = 1, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """PTX or machine code for the architecture ``sm``; ``packed`` when it is compressed, and then no use here."""
 
     is_ptx: bool

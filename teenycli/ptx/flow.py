@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from teenycli.errors import TeenyError
 from teenycli.ptx.code import Call, Code, Mem, Op, Operand, Pair, Reg, Register, Special, Symbol, Vec
@@ -57,16 +58,14 @@ _VARYING, _STEADY = (Reg, Special), (Reg, Int, Float)
 _TRACKED = frozenset({Space.LOCAL, Space.SHARED, Space.PARAM})
 
 
-@dataclass(slots=True)
-class Shape:
+class Shape(Struct):
     """What the operands of an instruction are: whether a result, and of which type."""
 
     results: tuple[bool, ...]
     types: tuple[str | None, ...]
 
 
-@dataclass(slots=True)
-class Record:
+class Record(Struct):
     """An instruction with the nodes of its operands: ``values`` (place in the operands, node) that it reads, predicates
     aside; ``bases`` of its addresses with the effect on what is there; ``coords`` within brackets."""
 
@@ -80,8 +79,7 @@ class Record:
     guard: int = -1
 
 
-@dataclass(slots=True)
-class Touch:
+class Touch(Struct):
     """Bytes that a load gives to ``node``, or a store takes from it, ``offset`` behind an address. A ``size`` of 0 is
     more than one register holds."""
 

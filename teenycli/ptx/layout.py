@@ -8,14 +8,13 @@ May import ``arch`` and ``ptx.model``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from teenycli.arch import param_base
 from teenycli.ptx.model import Function, Variable
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """A parameter with its place: ``offset``, ``size`` and ``align`` in bytes."""
 
     index: int

@@ -8,7 +8,8 @@ only the run knows comes back from every load of the variable. May import ``ptx.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from teenycli.ptx.model import Space
 
@@ -18,8 +19,7 @@ Key = tuple[int | None, int]
 _MOST = 256
 
 
-@dataclass(slots=True, eq=False)
-class Stored:
+class Stored(Struct, eq=False):
     """A variable in local, shared or parameter space; ``param`` is the index where it is a parameter of the entry, else
     -1. ``stores`` and ``loads`` have a node of the graph for each place; ``content`` is a node for all that is stored.
     ``mirrors`` are the variables that it is copied to by calls."""
@@ -33,8 +33,7 @@ class Stored:
     mirrors: list[Stored] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
+class Meeting(Struct, frozen=True):
     """How what is stored under one key comes back under another: ``whole``, or a ``part`` that begins ``offset`` bytes
     in, or neither: mixed with other bytes."""
 

@@ -12,6 +12,8 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import Struct
+
 if TYPE_CHECKING:
     from teenycli.ptx.code import Code
 
@@ -63,16 +65,14 @@ class Position(NamedTuple):
 # --- constants ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Int:
+class Int(Struct, frozen=True):
     """An integer constant, as 64-bit two's complement in a Python int; ``unsigned`` when PTX types it so."""
 
     value: int
     unsigned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Float:
+class Float(Struct, frozen=True):
     """A floating-point constant as bits: of a single (``0f…``) when ``width`` is 32, else of a double."""
 
     bits: int
@@ -89,8 +89,7 @@ class Pointer(NamedTuple):
     align: int
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolInit:
+class SymbolInit(Struct, frozen=True):
     """An address in an initialiser: ``sym+4``, ``generic(sym)``, or a byte of one, ``0xff00(sym)``."""
 
     name: str
@@ -151,8 +150,7 @@ class Variable:
 Triple = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Directives:
+class Directives(Struct, frozen=True):
     """Performance-tuning and cluster directives between ``)`` and ``{`` (PTX ISA, "Performance-Tuning Directives").
 
     Triples are padded with 1. ``noreturn`` and ``unknown`` complete what may stand there on a ``.func``.
@@ -189,7 +187,7 @@ class Function:
     is_entry: bool
     params: tuple[Variable, ...]
     returns: tuple[Variable, ...] = ()
-    directives: Directives = Directives()
+    directives: Directives = field(default=Directives())
     linking: str | None = None
     body: BodyText | None = field(default=None, compare=False)
     at: Position = field(default=Position(), compare=False)

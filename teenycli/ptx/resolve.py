@@ -9,7 +9,8 @@ May import the rest of ``ptx``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from teenycli.errors import Place, TeenyError, did_you_mean
 from teenycli.ptx.code import Call, Code, Label, Mem, Op, Operand, Pair, Reg, Register, Special, Symbol, Table, Vec
@@ -42,8 +43,7 @@ _COMPONENTS = {"x": "x", "y": "y", "z": "z", "w": "w", "r": "x", "g": "y", "b": 
 Meaning = Register | Variable | Function | Label | Table
 
 
-@dataclass(slots=True)
-class _Scope:
+class _Scope(Struct):
     """One ``{ }``: what its names mean, and the ``%r<n>`` ranges that have not been used yet."""
 
     parent: _Scope | None

@@ -6,7 +6,8 @@ May import ``ptx.flow``, ``ptx.elements`` and what they may.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from teenycli.ptx.code import Code, Label, Op, Reg, Special
 from teenycli.ptx.effects import Effect
@@ -22,8 +23,7 @@ _PRODUCTS = frozenset({"mul", "mad", "fma"})
 _MOVES = frozenset({*COPIES, "st", "ld", "ldu"})
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Load:
+class Load(Struct, frozen=True, order=True):
     """One ``ld.param``: offset in the parameter and width in bytes, and the type of the instruction (``f32``)."""
 
     offset: int
@@ -31,8 +31,7 @@ class Load:
     type: str
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Access:
+class Access(Struct, frozen=True, order=True):
     """Memory reached through a parameter.
 
     ``kind``: ``load``, ``store``, ``atomic``, ``hint`` (a prefetch and its like), or ``other`` for an instruction that
@@ -55,8 +54,7 @@ class Access:
         return (type_width(self.type) or 0) // 8 * self.count
 
 
-@dataclass(slots=True)
-class Roles:
+class Roles(Struct):
     """What one value is to the code, as it is being found; the fields are those of ``usage.Use``."""
 
     pointer: bool = False

@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from teenycli.ptx.demangle import demangle
 from teenycli.ptx.model import Function, Module
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """One parameter as its source declares it; what the source does not say is None.
 
     ``kind`` is ``ptr`` or a scalar's; ``element`` the dtype behind a pointer, ``const`` whether it is only read there.

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
+
+from msgspec import Struct
 
 from teenycli.ptx.code import Code, Mem, Op, Operand, Reg, Register
 from teenycli.ptx.flow import Flow, registers_in
@@ -30,8 +31,7 @@ _PASSES = 4
 Unit = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
+class Reached(Struct, frozen=True):
     """What is known of the memory accesses through one pointer.
 
     ``strides`` are the parameters that an index is multiplied with, ``parts`` those that are themselves added to the

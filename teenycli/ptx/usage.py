@@ -10,8 +10,9 @@ May import the rest of ``ptx``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
 from typing import Any
+
+from msgspec import Struct
 
 from teenycli.ptx.code import Code
 from teenycli.ptx.flow import Flow
@@ -22,8 +23,7 @@ from teenycli.ptx.roles import Access, Load, Roles, roles_of
 __all__ = ["Access", "Load", "Part", "Usage", "Use", "usage_of", "usages"]
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """What the code does with a value.
 
     ``loads``: the loads that bring it. ``pointer``: it itself is an address (converted by cvta, in brackets, or the
@@ -81,8 +81,7 @@ class Use:
         return self.escaped or any(access.kind == "other" for access in self.accesses)
 
 
-@dataclass(frozen=True, slots=True)
-class Part(Use):
+class Part(Use, frozen=True):
     """``size`` bytes at ``offset`` of the parameter ``param``, which the code loads as one value; the widest, where it
     loads several there. ``loads`` are those of the value itself, even where a wider one brought it: a struct that is
     copied by eight bytes and then read by four is two parts of four."""
@@ -92,8 +91,7 @@ class Part(Use):
     size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Usage(Use):
+class Usage(Use, frozen=True):
     """What the code does with a parameter, all its parts together.
 
     ``parts`` are in order of offset. ``tensormap``: its address goes to tensor copies; ``accesses`` then tells what
@@ -184,7 +182,7 @@ def _merged(roles: Iterable[Roles]) -> dict[str, Any]:
 
 
 def _values(part: Part) -> dict[str, Any]:
-    return {each.name: getattr(part, each.name) for each in fields(part)}
+    return {name: getattr(part, name) for name in Part.__struct_fields__}
 
 
-_FLAGS = [each.name for each in fields(Use) if each.type == "bool"]
+_FLAGS = [name for name in Use.__struct_fields__ if Use.__annotations__[name] == "bool"]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from teenycli.explain import GROUPS, Page
 from teenycli.report.layout import Fields, Item, Prose

@@ -6,9 +6,10 @@ May import ``ptx.isa`` and, in this room, ``layout``, ``numbers`` and ``text``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
+
+from msgspec import Struct
 
 from teenycli.ptx.isa import Form
 from teenycli.report.layout import Column, Item, Table
@@ -16,8 +17,7 @@ from teenycli.report.numbers import count
 from teenycli.report.text import Span, line
 
 
-@dataclass(frozen=True, slots=True)
-class FormRow:
+class FormRow(Struct, frozen=True):
     """A form, the section of the PTX ISA it is from, and whether the CPU device runs it."""
 
     opcode: str

@@ -10,7 +10,8 @@ May import ``report.text``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teenycli.report.text import Line, Span, cells, fold, length, line, padded, plain, trimmed, visible
 
@@ -25,16 +26,14 @@ _EXCERPT = 100
 _REST = "..."
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A heading, and whether its cells are numbers, which end together."""
 
     title: str
     right: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows under columns. Without room for columns, the first ``heads`` cells of a row become the title of a block."""
 
     columns: Sequence[Column]
@@ -43,16 +42,14 @@ class Table:
     heads: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(Struct, frozen=True):
     """Names and what they stand for, side by side: a table of two columns without a heading."""
 
     rows: Sequence[tuple[str, Cell]]
     indent: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(Struct, frozen=True):
     """A line of a file with its number (0 is unknown), and a caret under ``column`` of it, from 1 (0 is none)."""
 
     number: int
@@ -61,8 +58,7 @@ class Excerpt:
     indent: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Prose:
+class Prose(Struct, frozen=True):
     """A paragraph, each of its lines ``indent`` blanks in."""
 
     text: Cell

@@ -6,8 +6,9 @@ May import ``errors`` and, for types, ``launch.plan``, ``ptx`` and ``tensors``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from teenycli.errors import Finding
 
@@ -24,16 +25,14 @@ if TYPE_CHECKING:
 # --- entries -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Struct, frozen=True):
     """What reading a body told: instructions by tier, and registers by type."""
 
     tiers: Mapping[int, int]
     registers: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class EntryRow:
+class EntryRow(Struct, frozen=True):
     """An entry: its parameters laid out, the last ``hidden`` of them appended by the compiler.
 
     ``usages`` has one for each parameter, and ``body`` is there, when bodies were read.
@@ -53,8 +52,7 @@ class EntryRow:
         return index >= len(self.slots) - self.hidden
 
 
-@dataclass(frozen=True, slots=True)
-class FileRow:
+class FileRow(Struct, frozen=True):
     """A file of PTX: its outline (None when it could not be read, which ``error`` explains) and its entries.
 
     ``sm`` is the architecture that offsets are of.
@@ -70,8 +68,7 @@ class FileRow:
 # --- check -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class CheckRow:
+class CheckRow(Struct, frozen=True):
     """What the rules found in one case of an op; ``error`` is what kept them from looking.
 
     ``ignored`` are the findings that the op ignores, each with the reason.
@@ -87,8 +84,7 @@ class CheckRow:
 # --- run ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchRow:
+class LaunchRow(Struct, frozen=True):
     """A launch of a plan: what it took in milliseconds, None when it was not run."""
 
     plan: Plan
@@ -113,16 +109,14 @@ class LaunchRow:
         return read, written
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """An output beside its reference."""
 
     name: str
     comparison: Comparison
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
+class RunRow(Struct, frozen=True):
     """One case of an op as it was run: a time in milliseconds for each launch of its plan (none when not run).
 
     In a row of ops, ``wired`` says which output (``OP.NAME``) each wired buffer is, and ``brief`` leaves outputs that
@@ -144,8 +138,7 @@ class RunRow:
         return tuple(LaunchRow(self.plan, launch, ms) for launch, ms in zip(self.plan.launches, times, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class RunReport:
+class RunReport(Struct, frozen=True):
     """All that a run did. ``description`` is the device's hardware in words; ``error`` is what ended the run early, in
     its last case, or before a device was chosen (None). ``findings`` are what the outputs showed to be wrong. In a
     ``chain`` the runs are ops in a row."""

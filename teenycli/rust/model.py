@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from teenycli.errors import Place
 
 #: The methods of ``RuntimeOp`` that pack arguments, and whether they are the backward's.
@@ -28,8 +30,7 @@ class Spot(NamedTuple):
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(Struct, frozen=True):
     """One argument: ``visitor.visit_i32(n as i32)``. ``kind`` is a dtype's name or ``ptr``, None when the method is
     none that is known; ``text`` is the expression."""
 
@@ -39,8 +40,7 @@ class Visit:
     at: Spot
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """One of several ways: of an ``if``, a ``match``, what a feature compiles in. ``what`` decides it."""
 
     ways: tuple[Steps, ...]
@@ -48,8 +48,7 @@ class Choice:
     at: Spot
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Struct, frozen=True):
     """Steps of a loop, any number of times, none too."""
 
     steps: Steps
@@ -57,28 +56,24 @@ class Repeat:
     at: Spot
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """Steps of a function or a closure; when it returns, the caller goes on."""
 
     steps: Steps
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """The visitor goes where this file does not tell what happens: any arguments, or none."""
 
     what: str
     at: Spot
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     """The method returns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Never:
+class Never(Struct, frozen=True):
     """The method panics."""
 
 
@@ -86,8 +81,7 @@ Step = Visit | Choice | Repeat | Call | Unknown | End | Never
 Steps = tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Packing:
+class Packing(Struct, frozen=True):
     """A method that packs arguments. ``error`` is the first place in it that cannot be parsed, and ``steps`` then are
     unknown."""
 
@@ -101,8 +95,7 @@ class Packing:
         return PACKING[self.method]
 
 
-@dataclass(frozen=True, slots=True)
-class Impl:
+class Impl(Struct, frozen=True):
     """``impl RuntimeOp for NAME``, type arguments left out."""
 
     name: str

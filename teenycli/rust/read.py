@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from teenycli.rust.model import PACKING, Impl, Packing, RustFile, Unknown
 from teenycli.rust.tree import Text, field_of, first_error, named, open_text
@@ -44,8 +45,7 @@ def read_rust(path: str) -> RustFile:
     return RustFile(path, tuple(impls), tuple(others), tuple(errors), lines)
 
 
-@dataclass
-class Items:
+class Items(Struct):
     """The items of a file that matter, wherever they stand in modules: ``functions`` by name, ``macros`` whose rules
     have an impl, and what calls of macros pass, by the macro's name."""
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from teenycli.errors import Place, TeenyError
 from teenycli.reading import read_bytes
@@ -26,8 +27,7 @@ _CHUNK = 1 << 12
 _LINE = 10_000
 
 
-@dataclass
-class Text:
+class Text(Struct):
     """A file's bytes, and what parses them."""
 
     name: str

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teenycli.dtypes import DTYPES
 from teenycli.rust.model import Call, Choice, End, Never, Repeat, Spot, Step, Steps, Unknown, Visit
@@ -37,16 +39,14 @@ _DEFAULTS = {
 _JUMPS = re.compile(rb"\b(?:return|break|continue|panic|todo|unimplemented|unreachable)\b|\?")
 
 
-@dataclass(frozen=True)
-class Names:
+class Names(Struct, frozen=True):
     """Functions that a body may call by name: the ``methods`` of its impl, and the file's free ``functions``."""
 
     methods: Mapping[str, Node]
     functions: Mapping[str, Node]
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """Within a function: what it calls the visitor, and the closures and functions that it has bound by name."""
 
     visitors: frozenset[str] = frozenset()
@@ -61,8 +61,7 @@ class _GivenUpError(Exception):
     """The method has what is not followed: the argument says what."""
 
 
-@dataclass
-class Walk:
+class Walk(Struct):
     """One method's body, followed."""
 
     text: Text

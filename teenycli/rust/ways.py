@@ -6,7 +6,8 @@ May import, in this room, ``model``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from teenycli.rust.model import Call, Choice, End, Never, Repeat, Spot, Steps, Unknown, Visit
 
@@ -48,8 +49,7 @@ def _ways(steps: Steps) -> list[tuple[tuple[Visit, ...], bool]] | None:
     return [(way, False) for way in open_] + [(way, True) for way in ended]
 
 
-@dataclass
-class Reach:
+class Reach(Struct):
     """Which arguments can have been passed after steps, where ``fits`` says whether a visit can be argument k.
 
     Arguments are counted up to ``limit``. Sound for loops and for what is unknown: a count that is not in the

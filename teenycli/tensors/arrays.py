@@ -9,12 +9,12 @@ import math
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from teenycli.dtypes import DType, Kind
 from teenycli.errors import TeenyError
@@ -46,8 +46,7 @@ class Generator(StrEnum):
     POISON = "poison"
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(Struct, frozen=True):
     """An initialiser that is computed, in the language of references."""
 
     text: str

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from teenycli.dtypes import DType, Kind
 from teenycli.errors import TeenyError
@@ -31,8 +31,7 @@ from teenycli.tensors.convert import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """One element: where, what came out, and what should have."""
 
     index: tuple[int, ...]
@@ -40,8 +39,7 @@ class Sample:
     reference: Number
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """A result beside its reference, element by element.
 
     ``max_abs`` is the largest difference; NaN when a number stands against NaN, inf when one stands against inf.
@@ -65,8 +63,7 @@ class Comparison:
     atol: float
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """What an output holds: ``min``, ``max`` and ``mean`` of its finite elements (None when there are none), how
     many are NaN, infinite, or were never written, and the SHA-256 of its little-endian bytes."""
 
@@ -82,8 +79,7 @@ class Summary:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """Differences of some elements: ``bad`` ones, absolute and relative size, ULPs, whether zero would be accepted."""
 
     bad: Bools

@@ -21,11 +21,11 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from msgspec import Struct
 
 from teenycli.dtypes import DTYPES, DType, Kind
 from teenycli.errors import TeenyError, did_you_mean
@@ -45,8 +45,7 @@ _HEADER_LIMIT = 10_000
 _BROKEN = (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, KeyError)
 
 
-@dataclass(frozen=True, slots=True)
-class FileRef:
+class FileRef(Struct, frozen=True):
     """A file as an initialiser, a reference or a save names it; ``key`` is what follows the suffix's colon."""
 
     path: str
@@ -270,8 +269,7 @@ def _read_safetensors(stream: IO[bytes], ref: FileRef, folder: Path, shape: tupl
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Save:
+class Save(Struct, frozen=True, eq=False):
     """An array to be saved: the output's name, the file, and the element type; ``array`` is None until it is known.
 
     In an .npz the array's key is the file's, or else the output's name.

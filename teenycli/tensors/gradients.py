@@ -6,11 +6,11 @@ May import ``dtypes``, ``errors`` and, in this room, ``convert``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 from teenycli.dtypes import DType
 from teenycli.errors import TeenyError
@@ -26,8 +26,7 @@ _TOLERANCES = {
 _finfo: Any = ml_dtypes.finfo
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """How far differences step and how close a gradient must come: |analytic - numeric| <= atol + rtol |numeric|.
 
     ``step`` is for values up to 1, and grows with larger ones.
@@ -38,8 +37,7 @@ class Probe:
     atol: float
 
 
-@dataclass(frozen=True, slots=True)
-class GradientCheck:
+class GradientCheck(Struct, frozen=True):
     """A gradient beside central differences: how many elements are further away than allowed, and the worst element,
     with the analytic value (the backward kernel's) and the numeric one (the difference's)."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from teenycli.arch import limits_of
 from teenycli.devices.probe import Prober, probe

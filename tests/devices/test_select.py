@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from teenycli.devices import select
 from teenycli.devices.base import Device
@@ -59,7 +61,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def module(target: str = "sm_80", version: tuple[int, int] = (8, 0)) -> Module:
-    return replace(module_of(".visible .entry k() { ret; }"), target=target, version=version)
+    return dataclasses.replace(module_of(".visible .entry k() { ret; }"), target=target, version=version)
 
 
 def took(spec: str, **given: Any) -> tuple[str, str]:

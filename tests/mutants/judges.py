@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+
+from msgspec.structs import replace
 
 from teenycli.checks import largest_inputs
 from teenycli.commands.cases import judge, judge_backward, with_memory

@@ -8,13 +8,14 @@ zeros are random. One thread runs all, so that the same launch gives the same bi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from teenycli.arch import parse_target
 from teenycli.devices.base import Kernel

@@ -174,7 +174,7 @@ def test_plain_output_loads_neither_rich_nor_numpy() -> None:
         "import sys\n"
         "from teenycli.report import console, problems, jsonout, rows, entries_table, check_table, launch_table\n"
         "console.Console.of_process().show('text')\n"
-        "print(sorted({'rich', 'numpy', 'click', 'msgspec'} & set(sys.modules)))\n"
+        "print(sorted({'rich', 'numpy', 'click'} & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "text\n[]\n"

@@ -6,9 +6,10 @@ May import ``value``, ``errors``, ``exits``. Imports llvmlite inside functions o
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from teenycli.devices.cpu.value import Unit
 from teenycli.errors import TeenyError
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 FULL_LINES, MEDIUM_LINES = 1_500, 30_000
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """The processor: LLVM's name and features, lanes of 32 bits in a native vector, stores under a mask."""
 
     cpu: str

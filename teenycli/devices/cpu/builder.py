@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from msgspec import structs
+
 from teenycli.devices.cpu.callgraph import CallGraph
 from teenycli.devices.cpu.program import (
     SERVICES,
@@ -150,7 +152,7 @@ class _Builder:
             self.current = after if leaves else body
             if leaves:
                 return
-            inst = replace(inst, guard=None)
+            inst = structs.replace(inst, guard=None)
         if opcode == "ret":
             self._finish("jump", inst, [end])
         elif opcode == "exit":

@@ -15,9 +15,11 @@ import re
 import sys
 import tempfile
 from contextlib import suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+
+from msgspec.structs import asdict, astuple
 
 from teenycli.devices.cpu.kernel import Image
 from teenycli.devices.cpu.program import Site
@@ -107,8 +109,8 @@ def read(key: str) -> Image | None:
 
 def write(key: str, image: Image) -> None:
     """Keep ``image`` under ``key``."""
-    values = {f.name: getattr(image, f.name) for f in fields(image) if f.name not in ("code", "sites")}
-    values["sites"] = [list(asdict(site).values()) for site in image.sites]
+    values = asdict(image) | {"sites": [astuple(site) for site in image.sites]}
+    del values["code"]
     head = json.dumps(values).encode()
     body = len(head).to_bytes(8, "little") + head + image.code
     with suppress(OSError):

@@ -6,7 +6,8 @@ May import ``errors``, ``exits``, ``layout``, ``memory``, ``program``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teenycli.devices.cpu.layout import (
     ID_SHIFT,
@@ -28,8 +29,7 @@ from teenycli.ptx.model import Triple
 WARP = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """Memory with a name: what an address of one id is."""
 
     name: str
@@ -37,8 +37,7 @@ class Region:
     writable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(Struct, frozen=True):
     """What is known of the launch: kernel, PTX file, its text by lines, block shape, sites, windows by id."""
 
     kernel: str

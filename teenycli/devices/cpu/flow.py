@@ -9,7 +9,8 @@ May import ``program`` and ``ptx``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from teenycli.devices.cpu.program import (
     Block,
@@ -36,8 +37,7 @@ _VARYING = frozenset({"atom", "shfl", "match", "alloca", "elect", "call", "mbarr
 _UNIFORM = frozenset({"vote", "activemask", "redux"})
 
 
-@dataclass(slots=True)
-class Loop:
+class Loop(Struct):
     """A strongly connected part of the graph: ``first`` to ``last`` in the order, ``first`` being its head."""
 
     first: int
@@ -46,8 +46,7 @@ class Loop:
     single_latch: bool
 
 
-@dataclass(slots=True)
-class Flow:
+class Flow(Struct):
     """Facts about an ordered program. Sets of blocks and of cells are the bits of integers, by index."""
 
     blocks: list[Block]

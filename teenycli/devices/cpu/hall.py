@@ -12,9 +12,10 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections import deque
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
+
+from msgspec import Struct, field
 
 from teenycli.devices.cpu.faults import WARP, Region
 from teenycli.devices.cpu.kernel import Image
@@ -41,8 +42,7 @@ RESIDENT_BYTES, RESIDENT_CTAS = 512 << 20, 2048
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 
-@dataclass(eq=False, slots=True)
-class CpuKernel:
+class CpuKernel(Struct, eq=False):
     """An entry made ready to launch. ``variables`` hold the module's own memory, by id, between launches."""
 
     module: Module

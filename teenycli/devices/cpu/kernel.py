@@ -5,7 +5,7 @@ May import the rest of the package below it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from teenycli.devices.cpu import ops
 from teenycli.devices.cpu.build import compile_text, machine
@@ -22,8 +22,7 @@ from teenycli.devices.cpu.value import Unit
 from teenycli.ptx.model import Function, Module
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """A compiled kernel as it is cached: object code and the numbers that a launch needs."""
 
     code: bytes
@@ -47,8 +46,7 @@ def prepare(module: Module, entry: Function, sm: int) -> Program:
     return build_program(module, entry, sm)
 
 
-@dataclass(frozen=True, slots=True)
-class Lowered:
+class Lowered(Struct, frozen=True):
     """A program as LLVM text: its functions, ``lines`` of them the kernel's own, and what an ``Image`` says of it."""
 
     unit: Unit

@@ -9,8 +9,9 @@ May import the rest of the package below ``ops`` and ``ptx.model``.
 from __future__ import annotations
 
 from ctypes import sizeof
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from teenycli.devices.cpu import native
 from teenycli.devices.cpu.flow import Flow
@@ -47,8 +48,7 @@ def stored_type(type: str) -> str:
     return _STORED.get(type) or f"i{type.lstrip('bsuf')}"
 
 
-@dataclass(slots=True)
-class Slot:
+class Slot(Struct):
     """Memory of a cell: an LLVM pointer, the type it holds, and its place in the frame when it is saved there."""
 
     pointer: str

@@ -6,10 +6,10 @@ May import ``layout``. Imports numpy.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from teenycli.devices.cpu.layout import FIRST_BUFFER, ID_SHIFT, Entry
 
@@ -25,8 +25,7 @@ def aligned_bytes(size: int, align: int = HOST_ALIGN) -> Bytes:
     return room[skip : skip + size]
 
 
-@dataclass(eq=False, slots=True)
-class CpuBuffer:
+class CpuBuffer(Struct, eq=False):
     """A buffer. ``address`` is what kernels see; ``data`` is None once it is freed. A kernel's ``malloc`` made it when
     ``is_heap``."""
 

@@ -11,8 +11,10 @@ May import ``ptx`` and ``errors``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teenycli.devices.cpu.layout import (
     FIRST_BUFFER,
@@ -36,8 +38,7 @@ STACK_BYTES = 1 << 16
 FRAME_HEAD = 16
 
 
-@dataclass(eq=False, slots=True)
-class Cell:
+class Cell(Struct, eq=False):
     """A scalar register of one inlined instance. ``type`` is the PTX register's."""
 
     name: str
@@ -45,8 +46,7 @@ class Cell:
     index: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """Where a variable lies: a window or a variable's own id, and the offset in it; from the frame when ``framed``."""
 
     id: int
@@ -91,8 +91,7 @@ class Scope:
         return found
 
 
-@dataclass(slots=True)
-class Inst:
+class Inst(Struct):
     """An instruction in its instance. ``guard`` is None where control flow has taken it over."""
 
     op: Op
@@ -101,8 +100,7 @@ class Inst:
     site: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """A value handed over by a call: from an operand of one instance to a register or variable of another."""
 
     target: Reg | Placed
@@ -112,16 +110,14 @@ class Move:
     type: str
 
 
-@dataclass(slots=True)
-class Handover:
+class Handover(Struct):
     """The moves of one call, in or out."""
 
     inst: Inst
     moves: tuple[Move, ...]
 
 
-@dataclass(eq=False, slots=True)
-class Routine:
+class Routine(Struct, eq=False):
     """A function that is called for real. Frames of ``size`` bytes hold its parameters, results, variables, and
     cells that a call of its own must keep. ``returns_to`` are the blocks it may go back to, by number."""
 
@@ -148,8 +144,7 @@ class Routine:
         return -(-self.size // 16) * 16
 
 
-@dataclass(eq=False, slots=True)
-class RealCall:
+class RealCall(Struct, eq=False):
     """A call of one of ``targets``, from ``caller`` (None: code that is entered once). ``saved`` are cells that the
     call may change, with their places in the caller's frame; ``block`` makes the call, ``after`` is returned to."""
 
@@ -161,7 +156,6 @@ class RealCall:
     saved: list[tuple[Cell, int]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
 class Transfer(Handover):
     """One end of a real call: ``routine`` is entered, or ``call`` left; or, of no call, a return begins."""
 
@@ -172,8 +166,7 @@ class Transfer(Handover):
 Step = Inst | Handover
 
 
-@dataclass(eq=False, slots=True)
-class Block:
+class Block(Struct, eq=False):
     """A basic block. ``kind`` says how it ends: ``jump``, ``branch`` (taken, fall-through), ``switch``, ``exit``,
     ``suspend`` and ``meet`` (on ``last``, then goes on to its target), ``dispatch`` (an indirect call), ``return`` (of
     a routine) or ``trap``."""
@@ -195,8 +188,7 @@ class Block:
         return self.kind == "exit" and not self.steps
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """Where an instruction stands, for messages: PTX line, ``.loc`` as file, line, column, function, text; and where
     that source was inlined, outwards."""
 

@@ -9,9 +9,10 @@ May import ``ptx.model``, ``ptx.isa``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from teenycli.ptx.code import Op
 from teenycli.ptx.isa import Form, forms_of, rows
@@ -24,8 +25,7 @@ Lower = Callable[["Lowering", "Inst"], None]
 Mods = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One lowering: the modifiers it takes, and the function."""
 
     takes: Callable[[Mods], bool]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 #: Bits of the LLVM types in use.
 BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "i128": 128,
@@ -18,8 +20,7 @@ _LOGIC = frozenset({"and", "or", "xor"})
 _FLOAT_OF = {16: "half", 32: "float", 64: "double"}
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """``text`` is an SSA name or a constant. ``raw`` marks a float32 whose NaNs are not yet canonical."""
 
     type: str

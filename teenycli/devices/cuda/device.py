@@ -9,8 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teenycli.arch import Limits, parse_target, takes_target
 from teenycli.devices.base import DeviceBuffer, Kernel, LaunchTime
@@ -49,8 +51,7 @@ _SPIN, _PAUSE = 0.002, 0.005
 _HOPPER = 90
 
 
-@dataclass(slots=True)
-class CudaKernel:
+class CudaKernel(Struct):
     """An entry, compiled and loaded. ``opted_shared``: bytes of dynamic shared memory it has been allowed so far.
 
     ``cached`` stays False: the driver has a cache of its own and does not say what came from it.
@@ -66,8 +67,7 @@ class CudaKernel:
     cached: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CudaBuffer:
+class CudaBuffer(Struct, frozen=True):
     """Device memory; ``allocation`` is the address to free, ``address`` the aligned one within."""
 
     name: str

@@ -16,8 +16,9 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from teenycli.devices.releases import Releases
 from teenycli.ptx.model import Triple
@@ -66,8 +67,7 @@ class PackageError(Exception):
     """``cuda.core`` or ``cuda.bindings`` is not installed, too old, or cannot be imported; says which and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Struct, frozen=True):
     """A launch as the driver wants it: ``grid`` in CTAs (in clusters for an entry with ``.blocksareclusters``)."""
 
     grid: Triple
@@ -78,8 +78,7 @@ class Config:
     pdl: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Packages:
+class Packages(Struct, frozen=True):
     """``cuda.core``, ``cuda.bindings.driver``, and what the former raises when the driver refuses."""
 
     core: Any

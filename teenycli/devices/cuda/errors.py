@@ -7,7 +7,8 @@ Pure. May import ``arch``, ``errors``, ``exits``, ``launch.plan``, ``ptx.model``
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teenycli.arch import Limits, parse_target, takes_target, target_rule
 from teenycli.devices.cuda.driver import NEEDS_NEWER_DRIVER, DriverError
@@ -28,8 +29,7 @@ OUT_OF_MEMORY = 2
 CONTEXT_GONE = "the GPU's context is gone with it: nothing more can run in this process, which ends"
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What is known of a loaded kernel. Sizes in bytes.
 
     ``max_threads`` is the most threads a CTA of it may have, given its ``registers`` a thread; ``resident`` the most
@@ -246,8 +246,7 @@ def _product(triple: Triple) -> int:
 # --- while it runs -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
+class _Fault(Struct, frozen=True):
     id: str
     words: str
     hint: str | None = None

@@ -5,13 +5,12 @@ May import ``releases``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from teenycli.releases import Version
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Struct, frozen=True):
     """A device: ``name`` is ``cuda:0``, ``product`` what it is sold as, ``cuda`` the driver's CUDA version, ``memory``
     in bytes (0: not asked for)."""
 

@@ -14,9 +14,10 @@ import re
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from teenycli.devices.cuda.gpu import Gpu
 from teenycli.errors import TeenyError
@@ -43,8 +44,7 @@ _INIT_FAILURES: Mapping[int, tuple[str, str | None]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Struct, frozen=True):
     """The GPUs that the driver shows, in its order; or why there are none, as the end of a sentence, and the cure."""
 
     gpus: tuple[Gpu, ...] = ()
@@ -65,8 +65,7 @@ class _RefusalError(Exception):
         self.code = code
 
 
-@dataclass(slots=True)
-class _Answer:
+class _Answer(Struct):
     survey: Survey | None = None
     arrived: threading.Event = field(default_factory=threading.Event)
 

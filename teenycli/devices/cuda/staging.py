@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from teenycli.devices.cuda.driver import Driver, DriverError
 from teenycli.devices.releases import Releases
@@ -23,8 +24,7 @@ CHUNK, LARGE = 16 << 20, 32 << 20
 Progress = Callable[[str, int, int], object]
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(Struct, frozen=True):
     """Pinned memory at ``host``, and the event after the last copy that used it."""
 
     host: int

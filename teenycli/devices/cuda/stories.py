@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teenycli.releases import Version
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(Struct, frozen=True):
     """``words`` are the cause, as the end of a sentence; ``hint`` is the cure."""
 
     words: str
@@ -67,8 +67,7 @@ SINCE: Mapping[str, Version] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Complaint:
+class _Complaint(Struct, frozen=True):
     pattern: re.Pattern[str]
     words: str
     hint: str

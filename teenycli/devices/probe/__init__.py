@@ -15,9 +15,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
+
+from msgspec import Struct, field
 
 from teenycli.devices.base import Kernel
 from teenycli.devices.contents import backward_names, initial_arrays, reference_arrays, reference_names
@@ -42,8 +43,7 @@ ORDER_RUNS, ORDER_SECONDS = 200, 3.0
 _SECOND_TIMEOUT = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Probed:
+class Probed(Struct, frozen=True):
     """One case of an op, or of its ``backward``, that was looked at, and what was found in it."""
 
     case: Mapping[str, int]
@@ -137,8 +137,7 @@ def _not_probed(spec: OpSpec, why: str, *, backward: bool = False) -> Finding:
     return Finding("not-probed", f"nothing was run: {why}", Severity.NOTE, where)
 
 
-@dataclass(slots=True)
-class _Course:
+class _Course(Struct):
     """The probing of one op. ``refusals`` are what kept cases from being run, of the forward and of the backward."""
 
     prober: Prober
@@ -241,14 +240,14 @@ class _Course:
         order, complete = self._right_order(case, trial, gentle)
         if order is not None:
             result = "the result matches" if trial.expected else "nothing is wrong"
-            return replace(finding, hint=f"{order} {result}")
+            return finding.but(hint=f"{order} {result}")
         own = None if case.own else self._own_is_right(trial.plan.backward)
         if own is not None:
             note = f"at the op's own {own} nothing is wrong: if the kernel takes some sizes only, say so in its dims "
-            finding = replace(finding, note=f"{note}(multiple_of, min, max)" + _more(finding.note))
+            finding = finding.but(note=f"{note}(multiple_of, min, max)" + _more(finding.note))
         if finding.id == "probe-mismatch" and complete:
             hint = "no exchange of two or three arguments of a kind makes it right: look at values, strides and grid"
-            finding = replace(finding, hint=hint)
+            finding = finding.but(hint=hint)
         return finding
 
     def _own_is_right(self, backward: bool) -> str | None:

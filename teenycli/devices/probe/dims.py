@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import combinations
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from teenycli.arch import Limits
 from teenycli.devices.execute import check_limits
@@ -35,8 +37,7 @@ _SHUFFLES = 6
 _TRIES = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """Dims that can be planned: the plans of the forward and, where there is one, of the backward.
 
     ``own`` says that they are the op's own, and not of our choice; ``faint`` that random inputs are to be small, as
@@ -55,8 +56,7 @@ class Case:
         return ", ".join([*parts, "inputs below 2^-8"] if self.faint else parts)
 
 
-@dataclass(slots=True)
-class Planner:
+class Planner(Struct):
     """Plans an op at dims, and remembers why it could not (``refusal``)."""
 
     spec: OpSpec

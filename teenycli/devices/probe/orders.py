@@ -6,16 +6,17 @@ May import ``dtypes``, ``launch.plan`` and ``manifest.spec``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teenycli.dtypes import DTYPES
 from teenycli.launch.plan import Argument, Field, Plan
 from teenycli.manifest.spec import ArgSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """A value that a kernel is passed: an argument, or a member of a struct (``member``, from 0), and its name."""
 
     argument: int
@@ -27,8 +28,7 @@ class Slot:
         return f"{place} '{self.name}'"
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """Slots, and at the same places of ``given`` whose values they get instead of their own."""
 
     slots: tuple[Slot, ...]

@@ -7,10 +7,10 @@ May import ``dtypes``, ``errors``, ``exits``, ``launch``, ``manifest.spec``, ``t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from teenycli.devices.contents import name_of
 from teenycli.devices.execute import Execution
@@ -33,8 +33,7 @@ SLACK = 4.0
 Run = Callable[[Plan, Mapping[str, Array]], Execution]
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """A plan with what its buffers hold at first (``arrays``) and what its outputs should hold (``expected``, by
     buffer; empty without a reference). ``shown`` are the dims in words, ``own`` says that they are the op's own."""
 
@@ -54,8 +53,7 @@ class Trial:
         return f"at {self.shown}: " if self.shown else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What a trial showed: findings, and all buffers after the run (None where it did not come to its end)."""
 
     findings: tuple[Finding, ...]
@@ -84,7 +82,7 @@ def try_plan(trial: Trial, plan: Plan, run: Run) -> Outcome:
 
 
 def _fault(trial: Trial, finding: Finding) -> Finding:
-    return replace(finding, message=f"{trial.at}{finding.message}")
+    return finding.but(message=f"{trial.at}{finding.message}")
 
 
 # --- elements that no thread writes ------------------------------------------------------------------------------

@@ -75,10 +75,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache, lru_cache
 from importlib import import_module
+
+from msgspec import Struct
 
 #: Flags that ptxas takes twice.
 _REPEATABLE = frozenset({"approx", "cc", "relu", "sat", "satfinite", "shiftamt", "sync", "uni"})
@@ -100,8 +101,7 @@ class Role(Enum):
     TABLE = "@@"
 
 
-@dataclass(frozen=True, slots=True)
-class OperandSpec:
+class OperandSpec(Struct, frozen=True):
     """One operand of a form. ``type`` is a fundamental type, the name of a modifier slot, ``wide`` or ``any``."""
 
     name: str
@@ -132,8 +132,7 @@ class OperandSpec:
     when: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ModifierSpec:
+class ModifierSpec(Struct, frozen=True):
     """A slot for one modifier: the name lowerings ask for, and what may stand there."""
 
     name: str
@@ -143,8 +142,7 @@ class ModifierSpec:
     fixed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """One legal shape of an instruction.
 
     ``tier`` as in ``docs/isa.md``: 1 core SIMT, 2 warp, atomics and async, 3 tensor core, TMA and texture.
@@ -319,8 +317,7 @@ def _bits(type: str) -> int:
     return 32 if type == "f16x2" else int(type[1:])
 
 
-@dataclass(frozen=True, slots=True)
-class RawForm:
+class RawForm(Struct, frozen=True):
     """A form as written in a table, not yet compiled."""
 
     text: str
@@ -333,8 +330,7 @@ class RawForm:
     gone_sm: int
 
 
-@dataclass(slots=True)
-class Row:
+class Row(Struct):
     """An opcode of the table. ``doc`` is the title of its section in the PTX ISA."""
 
     opcode: str

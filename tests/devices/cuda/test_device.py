@@ -1,13 +1,14 @@
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from teenycli.arch import limits_of
 from teenycli.devices.base import Device, DeviceBuffer
@@ -237,7 +238,7 @@ def test_an_unknown_entry(device: CudaDevice) -> None:
 
 def test_a_target_the_gpu_does_not_take_never_reaches_the_driver(cuda: FakeCuda, device: CudaDevice) -> None:
     with raised("target-architecture", Exit.UNSUPPORTED):
-        device.load(replace(module(), target="sm_100a"), "k")
+        device.load(dataclasses.replace(module(), target="sm_100a"), "k")
     assert cuda.driver.images == []
 
 
@@ -593,7 +594,7 @@ MAPPED = Launch(
 
 
 def map_launched(cuda: FakeCuda, device: CudaDevice, sm: int = 90) -> bytes:
-    made = replace(module(params=".param .align 64 .b8 d[128]"), target=f"sm_{sm}")
+    made = dataclasses.replace(module(params=".param .align 64 .b8 d[128]"), target=f"sm_{sm}")
     cuda.driver.table = [(layout(made.entries[0], sm)[0].offset, 128)]
     kernel = device.load(made, "k")
     buffers: dict[str, DeviceBuffer] = {"x": device.upload("x", np.zeros(256, np.uint8))}

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from teenycli.arch import Limits
 from teenycli.devices.cuda import errors
@@ -61,7 +62,7 @@ def test_a_driver_too_old_for_the_ptx_version_is_told_with_both_versions() -> No
 
 
 def test_a_ptx_version_that_nobody_knows_needs_a_newer_driver() -> None:
-    error = load_error(222, module=replace(entry_of()[0], version=(99, 9)))
+    error = load_error(222, module=dataclasses.replace(entry_of()[0], version=(99, 9)))
     assert error.finding.message.startswith("PTX 99.9 needs a newer driver; the driver of cuda:0 is of CUDA 12.4")
 
 

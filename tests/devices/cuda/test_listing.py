@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from teenycli.devices.cuda.gpu import Gpu
 from teenycli.devices.cuda.listing import listing

@@ -7,7 +7,8 @@ whatever lies otherwise than guessed, there is code out of line.
 from __future__ import annotations
 
 from ctypes import sizeof
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from teenycli.devices.cpu.gather import require_locate
 from teenycli.devices.cpu.layout import (
@@ -34,8 +35,7 @@ _ENTRY_SIZE = sizeof(Entry)
 _LOW = 2**32 - 1
 
 
-@dataclass(slots=True)
-class Access:
+class Access(Struct):
     """One access: ``window`` is generic, shared, local or param; ``count`` elements of ``size`` bytes at ``offset``.
 
     ``wraps``: the offset is added in 32 bits, as compilers rely on where they move a constant out of an index below 0.
@@ -54,8 +54,7 @@ class Access:
         return self.count * self.size
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """Accesses of one block through one value of a register, ``stride`` bytes from lane to lane as guessed.
 
     ``low`` and ``high`` bound a lane's offsets. ``tests`` has (ok, host address) for each part of a warp, ``chain`` how

@@ -6,7 +6,8 @@ May import ``layout``, ``lower``, ``native``, ``program``.
 from __future__ import annotations
 
 from ctypes import sizeof
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from teenycli.devices.cpu.layout import ID_SHIFT, OFFSET_MASK, Entry
 from teenycli.devices.cpu.lower import Lowering
@@ -17,8 +18,7 @@ from teenycli.ptx.code import Mem, Reg, Special
 from teenycli.ptx.model import Variable, type_width
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(Struct, frozen=True):
     """The buffer that a parameter points to, and where in it: names of i64 values. Of none, ``size`` is 0."""
 
     base: str

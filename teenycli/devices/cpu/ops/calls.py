@@ -3,7 +3,7 @@ stackrestore), and what the host does for device code: printing, the heap, asser
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from teenycli.devices.cpu import native
 from teenycli.devices.cpu.layout import Context, FaultKind, offset

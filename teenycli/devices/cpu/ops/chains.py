@@ -8,15 +8,15 @@ May import ``lower``, ``parts`` and ``value``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.ops.parts import part_bits, take_part
 from teenycli.devices.cpu.value import Value, integer, is_constant
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """``extend(root) * scale``, and the sum of the uniform values in ``plus``, each times its factor.
 
     ``extend`` is ``sext`` or ``zext`` for a root of 32 bits, else empty. ``step`` is the guess of how far apart the

@@ -6,7 +6,7 @@ Every number of these formats is a float32 exactly, so all goes by way of float3
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from teenycli.devices.cpu import fp
 from teenycli.devices.cpu.lower import Lowering
@@ -17,8 +17,7 @@ from teenycli.devices.cpu.registry import Mods, lowers
 from teenycli.devices.cpu.value import Value, constant_of_bits, integer
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """Fields of a format. ``top`` is the code of its largest finite number, ``nan`` what a NaN becomes."""
 
     exponent: int

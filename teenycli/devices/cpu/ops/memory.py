@@ -6,7 +6,7 @@ of line for any other. Accesses of a block through one register share one test.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from teenycli.devices.cpu.gather import require_gather, require_scatter
 from teenycli.devices.cpu.lower import Lowering

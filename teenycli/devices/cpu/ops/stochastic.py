@@ -6,7 +6,7 @@ uppermost of the bits that are cut off, was read from hardware (docs/cpu-accurac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from teenycli.devices.cpu import fp
 from teenycli.devices.cpu.lower import Lowering
@@ -20,8 +20,7 @@ from teenycli.devices.cpu.value import Value, integer
 _HALVES = {"f16x2": (5, 10, 13), "bf16x2": (8, 7, 16)}
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
+class _Target(Struct, frozen=True):
     """A format, the random bits for one number of it, and the codes of what is too large and of NaN."""
 
     exponent: int

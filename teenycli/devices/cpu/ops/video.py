@@ -5,7 +5,7 @@ Inputs are extended to 64 bits, in which every sum is exact; products and shifts
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.ops.convert import clamp
