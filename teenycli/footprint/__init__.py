@@ -10,7 +10,7 @@ May import ``launch``, ``ptx`` and, it alone beside ``tensors`` below the device
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from types import MappingProxyType
 
 import numpy as np
@@ -38,6 +38,7 @@ def footprint_of(plan: Plan, survey: Survey, work: int, contents: Mapping[str, A
     """What the plan's launches touch, as far as ``work`` operations reach; ``complete`` says whether that is all.
     ``survey`` is that of the plan's entry. ``contents`` are the bytes of buffers that are known and never change, such
     as indices: what is loaded from these is known as well."""
+    _keep_freed()
     trace = Trace(plan, contents=contents)
     budget = Budget(work)
     with np.errstate(all="ignore"):
@@ -51,6 +52,13 @@ def footprint_of(plan: Plan, survey: Survey, work: int, contents: Mapping[str, A
             finally:
                 trace.spent = work - budget.left
     return trace
+
+
+@cache
+def _keep_freed() -> None:
+    """Have what arrays leave be used again. glibc gives the end of its heap back to the system, and numpy's next array
+    takes it anew, page by page, unless something larger was freed before (mallopt(3), M_MMAP_THRESHOLD)."""
+    np.empty(1 << 24, np.uint8)
 
 
 def _ends_first(launches: tuple[Launch, ...]) -> list[Launch]:

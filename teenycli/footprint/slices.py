@@ -25,22 +25,23 @@ class Slice:
         self.code = code
         self.graph = Graph(code)
         spills = _spills(code)
+        written = [tuple(results(op)) for op in code.ops]
         self._kept = [_is_root(op) for op in code.ops]
-        self._mark(spills)
+        self._mark(written, spills)
         self.steps = [
             [
-                step_of(code.ops[k])
+                step_of(code.ops[k], written[k])
                 for k in range(block.start, block.stop)
                 if self._kept[k] and code.ops[k] is not block.branch
             ]
             for block in self.graph.blocks
         ]
 
-    def _mark(self, spills: bool) -> None:
+    def _mark(self, written: list[tuple[Register, ...]], spills: bool) -> None:
         """Keep every instruction that a kept one needs a register from."""
         makers: dict[Register, list[int]] = defaultdict(list)
-        for index, op in enumerate(self.code.ops):
-            for register in results(op):
+        for index, registers in enumerate(written):
+            for register in registers:
                 makers[register].append(index)
         seen: set[Register] = set()
         waiting = [*_returned(self.code)]

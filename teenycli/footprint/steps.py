@@ -56,8 +56,8 @@ def results(op: Op) -> Iterator[Register]:
             yield from registers_in(operand)
 
 
-def step_of(op: Op) -> Step:
-    """``op`` made ready."""
+def step_of(op: Op, written: tuple[Register, ...]) -> Step:
+    """``op``, which writes these registers, made ready."""
     target: Operand | None = None
     second: Operand | None = None
     sources = []
@@ -71,18 +71,8 @@ def step_of(op: Op) -> Step:
     in_memory = any(isinstance(operand, Mem) for operand in op.operands)
     meaning = None if in_memory else meaning_of(op.opcode, op.mods)
     access = access_of(op) if in_memory else None
-    return Step(
-        op,
-        tuple(results(op)),
-        target,
-        second,
-        tuple(sources),
-        kind[:1] == "s",
-        meaning,
-        in_memory,
-        space_of(op),
-        access,
-    )
+    signed, space = kind[:1] == "s", space_of(op)
+    return Step(op, written, target, second, tuple(sources), signed, meaning, in_memory, space, access)
 
 
 def _whole(operand: Operand | None) -> Register | None:

@@ -13,7 +13,6 @@ import json
 import math
 import os
 import re
-import secrets
 import shutil
 import stat
 import warnings
@@ -351,7 +350,7 @@ def _replacing(path: Path, shown: str) -> Iterator[IO[bytes]]:
     """A stream whose contents become the file ``path`` when all went well, and leave no trace when not."""
     # A link stays a link: what it points to is replaced.
     path = path.resolve()
-    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
+    beside = path.with_name(f".{path.name[:100]}.{os.urandom(6).hex()}.tmp")
     try:
         # "x" makes the file under the user's umask, as a plain open would.
         with beside.open("xb") as stream:

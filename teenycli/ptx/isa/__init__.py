@@ -161,6 +161,8 @@ class Form(Struct, frozen=True):
     suffix: str = ""
     until: tuple[int, int] | None = None
     gone_sm: int = 0
+    #: No operand hangs on a modifier.
+    plain: bool = True
 
     @property
     def required_operands(self) -> int:
@@ -198,7 +200,9 @@ class Form(Struct, frozen=True):
 
         None when there are too few or too many. An operand with ``when`` is skipped where its slot is empty.
         """
-        live = tuple(spec for spec in self.operands if spec.when is None or spec.when in mods)
+        live = self.operands
+        if not self.plain:
+            live = tuple(spec for spec in live if spec.when is None or spec.when in mods)
         if count == len(live):
             return live
         least = sum(not spec.optional for spec in live)
@@ -427,7 +431,7 @@ def _compile(raw: RawForm) -> Form:
     operands = _operands(match["operands"])
     text = f"{match['opcode']}{match['modifiers'].replace(':', '.')} {match['operands']}".rstrip()
     return Form(match["opcode"], text, tuple(modifiers), operands, raw.tier, raw.ptx, raw.sm, raw.suffix,
-                raw.until, raw.gone_sm)  # fmt: skip
+                raw.until, raw.gone_sm, plain=all(spec.when is None for spec in operands))  # fmt: skip
 
 
 def _operands(text: str) -> tuple[OperandSpec, ...]:
