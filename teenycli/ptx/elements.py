@@ -5,10 +5,12 @@ as ``f32`` is one. May import ``ptx.flow`` and what it may.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
+from teenycli.ptx.code import Op, Vec
 from teenycli.ptx.flow import Flow, Record
 from teenycli.ptx.graph import COPY, SLICE, poured
-from teenycli.ptx.model import type_width
+from teenycli.ptx.model import Int, type_width
 
 #: Element types by the name of the instruction type that works on them, packed ones unpacked.
 FLOATS = {
@@ -49,6 +51,28 @@ class Elements:
         }
         self._reads = poured(reads, backward, self._holdable)
         self._writes = poured(writes, forward, self._holdable)
+        for widened in (self._halves, self._extended):  # the second goes by what the first has told
+            wider = widened(flow)
+            if wider:
+                self._reads = poured(self._reads | wider, backward, self._holdable)
+
+    def _halves(self, flow: Flow) -> dict[int, int]:
+        """What is read as f32 with nothing but its upper half: a bf16 that was widened by moving its bits."""
+        halves = (each for each in _records(flow) if len(each.values) == 1 and _is_upper_half(each.op))
+        return self._told("f32", "bf16", halves)
+
+    def _extended(self, flow: Flow) -> dict[int, int]:
+        """What is filled up with zeros before its upper half is made of it."""
+        widening = (r for r in _records(flow) if r.op.opcode == "cvt" and r.shape.types[:2] == ("u32", "u16"))
+        return self._told("bf16", "bf16", widening)
+
+    def _told(self, read: str, told: str, records: Iterable[Record]) -> dict[int, int]:
+        """What goes into ``records`` is ``told`` where the results are ``read`` as something."""
+        found: dict[int, int] = {}
+        for record in records:
+            if any(self._reads.get(target, 0) & self._bit(read) for target in record.targets):
+                found |= {node: self._reads.get(node, 0) | self._bit(told) for _, node in record.values}
+        return found
 
     def _observe(self, record: Record, reads: dict[int, int], writes: dict[int, int]) -> None:
         for _, node in record.bases:
@@ -112,3 +136,17 @@ class Elements:
             sizes = [_FLOAT_BITS.get(FLOATS.get(name, ""), 0) for name in self._names]
             self._fitting[width] = sum(1 << k for k, size in enumerate(sizes) if size <= width)
         return self._fitting[width]
+
+
+def _records(flow: Flow) -> Iterator[Record]:
+    return (record for frame in flow.frames for record in frame.records)
+
+
+def _is_upper_half(op: Op) -> bool:
+    """Whether an instruction makes a word whose lower half is zero, the upper one as it comes."""
+    last = op.operands[-1]
+    if op.opcode == "mov":
+        return isinstance(last, Vec) and len(last.items) == 2 and last.items[0] == Int(0)
+    if not isinstance(last, Int) or op.mods.get("type") != "b32":
+        return False
+    return last.value % 2**32 == 0xFFFF0000 if op.opcode == "and" else op.opcode == "shl" and last.value == 16

@@ -44,7 +44,16 @@ class TestSamples:
         ("ld.global.v4.b32 {%r1,%r2,%r3,%r4},[%d1]; st.global.v4.b32 [%d1],{%r1,%r2,%r3,%r4};", "f16 f32 u8", "f64"),
         ("ld.global.u8 %h1,[%d1]; st.global.u8 [%d1],%h1;", "u8 bool i8 f32 f64", ""),
         ("ld.global.b32 %r1,[%d1]; add.f16x2 %r1,%r1,%r1; st.global.b32 [%d1],%r1;", "f16", "bf16 f32 i32"),
-        ("ld.global.b32 %r1,[%d1]; shl.b32 %r2,%r1,16; add.f32 %r3,%r2,%r2; st.global.b32 [%d1],%r9;", "bf16 f16", ""),
+        (("ld.global.b32 %r1,[%d1]; shl.b32 %r2,%r1,16; add.f32 %r3,%r2,%r2; "
+         "st.global.b32 [%d1],%r9;"), "bf16", "f16 i16"),
+        (("ld.global.b32 %r1,[%d1]; and.b32 %r2,%r1,-65536; add.f32 %r3,%r2,%r2; "
+         "st.global.b32 [%d1],%r9;"), "bf16", "f16"),
+        (("ld.global.u16 %h1,[%d1]; mov.b32 %f1,{0,%h1}; add.f32 %f2,%f1,%f1; "
+         "st.global.b32 [%d1],%r9;"), "bf16", "f16 u16"),
+        (("ld.global.u16 %h1,[%d1]; cvt.u32.u16 %r1,%h1; shl.b32 %r2,%r1,16; add.f32 %r3,%r2,%r2; "
+         "st.global.b32 [%d1],%r9;"), "bf16", "f16 u16"),
+        (("ld.global.u32 %r1,[%d1]; shl.b32 %r2,%r1,16; add.s32 %r3,%r2,%r2; "
+         "st.global.b32 [%d1],%r9;"), "i32 u32 f16", ""),
         # A bf16 in two made an f32 by zeros below it.
         (("ld.global.b32 %r1,[%d1]; mov.b32 {%h1,%h2},%r1; mov.b32 %r2,{%h3,%h1}; add.f32 %f1,%r2,%r2; "
          "st.global.b32 [%d1],%r9;"), "bf16 f16", ""),
