@@ -126,7 +126,23 @@ def _kind_problem(argument: Argument, slot: Slot, usage: Usage) -> str | None:
             problem = _field_problem(item, slot, usage)
         if problem:
             return problem if len(argument.fields) == 1 else f"{problem} at byte {item.offset}"
+    return _gap_problem(argument, usage) if slot.param.dims else None
+
+
+def _gap_problem(argument: Argument, usage: Usage) -> str | None:
+    """What is computed with although no member lies there: its bytes are the padding between two of them."""
+    ends = [item.offset for item in argument.fields[1:]] + [argument.size]
+    for item, end in zip(argument.fields, ends, strict=True):
+        begin = item.offset + (DTYPES[item.kind].size if item.kind in DTYPES else end - item.offset)
+        for part in usage.parts:
+            if begin <= part.offset and part.offset + part.size <= end and _is_used(part):
+                return f"has a member of {_bytes(part.size)} at byte {part.offset}, where nothing is passed"
     return None
+
+
+def _is_used(part: Part) -> bool:
+    """Whether a value is more than copied."""
+    return part.as_float or part.as_integer or part.bound or part.factor or part.divisor or part.address
 
 
 def _member_problem(item: Field, part: Part) -> str | None:
@@ -135,6 +151,8 @@ def _member_problem(item: Field, part: Part) -> str | None:
     size = DTYPES[item.kind].size if item.kind in DTYPES else 0
     if part.pointer and item.kind in DTYPES and item.kind != "ptr":
         return "is a pointer"
+    if item.kind != "ptr" and any(load.size > size and load.type[0] == "f" for load in part.loads):
+        return f"holds a floating-point number of {8 * max(load.size for load in part.loads)} bits"
     if item.kind == "ptr" and part.size < size and (part.bound or part.as_integer or part.as_float):
         return f"holds a number of {8 * part.size} bits"
     if part.escaped or any(load.size != size for load in part.loads):
@@ -155,9 +173,14 @@ def _field_problem(item: Field, slot: Slot, usage: Usage) -> str | None:
         floats, integers = _number_kinds(item.offset, 8, slot, usage)
         if floats and not integers:
             return "holds a floating-point number"
+        if slot.param.pointer is not None or usage.escaped:
+            return None
         number = usage.as_integer or usage.as_float or usage.bound or usage.factor or usage.divisor or usage.stored
-        scalar = number and not usage.address and not usage.escaped  # code for debuggers loads what nothing uses
-        return "is used in no address" if scalar and slot.param.pointer is None else None
+        if usage.address:
+            return (
+                None if usage.pointer or usage.base else "has a part in addresses, and is none itself"
+            )
+        return "is used in no address" if number else None  # code for debuggers loads what nothing uses
     if is_pointer(slot, usage):
         return "is a pointer"
     floats, integers = _number_kinds(item.offset, DTYPES[item.kind].size, slot, usage)

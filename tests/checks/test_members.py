@@ -38,6 +38,19 @@ class TestNullPointers:
         """Where it is read hangs on data, so that following the threads tells nothing."""
         assert said(teeny, tmp_path, self.op(tmp_path, ""), "access-null") == {"warning"}
 
+    def test_one_for_a_number(self, teeny: Teeny, tmp_path: Path) -> None:
+        """What only moves an address is none."""
+        body = (
+            "ld.param.u64 %d1,[x]; ld.param.u64 %d2,[n]; mov.u32 %r1,%tid.x; cvt.u64.u32 %d3,%r1; "
+            "mul.lo.s64 %d3,%d3,%d2; shl.b64 %d3,%d3,2; add.s64 %d3,%d1,%d3; st.global.u32 [%d3],%r1;"
+        )
+        op = {
+            "ptx": kernel(tmp_path, ".param .u64 x, .param .u64 n", body), "grid": [1], "block": [32],
+            "output": {"name": "x", "shape": [32], "dtype": "u32"},
+        }  # fmt: skip
+        assert found(teeny, tmp_path, {**op, "args": ["ptr x", "i64 1"]}) == set()
+        assert found(teeny, tmp_path, {**op, "args": ["ptr x", "ptr null"]}) == {("argument-kind", "error")}
+
     def test_one_that_the_kernel_tests(self, teeny: Teeny, tmp_path: Path) -> None:
         op = self.op(tmp_path, "setp.eq.s64 %p1,%d1,0; @%p1 ret;")
         assert said(teeny, tmp_path, op, "access-null") == set()
@@ -66,6 +79,31 @@ class TestMembers:
 
     def test_a_pointer_where_the_number_is(self, teeny: Teeny, tmp_path: Path) -> None:
         assert ("argument-kind", "error") in found(teeny, tmp_path, self.op(tmp_path, "{ptr x, ptr x}"))
+
+    def test_a_float_wider_than_what_is_passed(self, teeny: Teeny, tmp_path: Path) -> None:
+        body = "ld.param.u64 %d1,[v]; ld.param.f32 %f1,[v+8]; add.f32 %f1,%f1,%f1; st.global.f32 [%d1],%f1;"
+        op = {
+            "ptx": kernel(tmp_path, ".param .align 8 .b8 v[16]", body), "grid": [1], "block": [1],
+            "output": {"name": "y", "shape": [1]},
+        }  # fmt: skip
+        assert found(teeny, tmp_path, {**op, "args": ["{ptr y, f32 0.5}"]}) == set()
+        for struct in ("{ptr y, f16 0.5}", "{ptr y, f16 0.5, f16 0.25}", "{ptr y, i16 1, i16 2}"):
+            assert found(teeny, tmp_path, {**op, "args": [struct]}) == {("argument-kind", "error")}
+
+    def test_a_member_where_nothing_is_passed(self, teeny: Teeny, tmp_path: Path) -> None:
+        body = "ld.param.u64 %d1,[v]; ld.param.u16 %h1,[v+8]; ld.param.u16 %h2,[v+10]; {} st.global.u16 [%d1],%h3;"
+        op = {
+            "args": ["{ptr y, u16 7}"],
+            "grid": [1],
+            "block": [1],
+            "output": {"name": "y", "shape": [1], "dtype": "u16"},
+        }
+        used = kernel(tmp_path, ".param .align 8 .b8 v[16]", body.format("mul.lo.u16 %h3,%h1,%h2;"))
+        assert found(teeny, tmp_path, {**op, "ptx": used}) == {("argument-kind", "error")}
+        both = {**op, "ptx": used, "args": ["{ptr y, u16 7, u16 8}"]}
+        assert found(teeny, tmp_path, both) == set()
+        copied = kernel(tmp_path, ".param .align 8 .b8 v[16]", body.format("mov.u16 %h3,%h2;"))
+        assert found(teeny, tmp_path, {**op, "ptx": copied}) == set()
 
     @pytest.mark.parametrize(("dtype", "severity"), [("f64", "error"), ("i32", "warning")])
     def test_elements_of_another_type(self, teeny: Teeny, tmp_path: Path, dtype: str, severity: str) -> None:
