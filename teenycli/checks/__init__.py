@@ -31,7 +31,7 @@ from teenycli.checks.subject import Host, Subject, subjects_of
 from teenycli.checks.swaps import with_swaps
 from teenycli.checks.targets import driver_fits, target_fits, target_version
 from teenycli.checks.tensormaps import tensor_maps
-from teenycli.checks.values import extents_known, values_fit
+from teenycli.checks.values import extents_known, scalars_passed, values_fit
 from teenycli.errors import Finding, Severity
 from teenycli.launch.plan import Plan
 from teenycli.manifest.spec import OpSpec
@@ -53,7 +53,7 @@ _GEOMETRY: tuple[Rule, ...] = (
     tensor_maps,
 )  # fmt: skip
 _TARGETS: tuple[PlanRule, ...] = (target_version, target_fits, driver_fits)
-_DATA: tuple[PlanRule, ...] = (row_strides, initial_data, globals_known, gradients_asked_for)
+_DATA: tuple[PlanRule, ...] = (row_strides, initial_data, globals_known, gradients_asked_for, scalars_passed)
 RULES = (*_TARGETS, *_ARGUMENTS, *_BUFFERS, *_MEANING, *_VALUES, *_GEOMETRY, *_DATA)
 
 #: Operations on threads that looking at what a plan touches may take: a second or so. Cases share those of a dozen.

@@ -5,7 +5,8 @@ May import ``checks.subject`` and what it may.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations
 from math import prod
@@ -14,6 +15,7 @@ from teenycli.checks.subject import Subject
 from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, Severity
 from teenycli.launch.plan import Argument, Buffer, Field
+from teenycli.manifest.spec import OpSpec, quote
 from teenycli.ptx.layout import Slot
 from teenycli.ptx.usage import Part
 
@@ -60,6 +62,47 @@ def _integers(subject: Subject) -> Iterator[tuple[Argument, Slot, Field, Part]]:
         for item in argument.fields:
             if isinstance(item.value, int) and item.kind in DTYPES and item.offset in parts:
                 yield argument, slot, item, parts[item.offset]
+
+
+# --- scalars ---------------------------------------------------------------------------------------------------------
+
+
+def scalars_passed(subjects: Sequence[Subject]) -> Iterator[Finding]:
+    """Each scalar of the op has a part in what its launches are given; what is compiled in is a const."""
+    subject = subjects[0]
+    if subject.plan.backward or not subject.spec.scalars:
+        return
+    read = _names_read(subject.spec)
+    for name in subject.spec.scalars:
+        if name not in read:
+            yield Finding(
+                "scalar-unused",
+                f"no argument passes the scalar '{name}': whatever it is, the launch stays the same",
+                Severity.WARNING,
+                where=subject.spec.origin.place(f"scalars.{quote(name)}"),
+                hint=_passed_twice(subject) or "what the kernel was compiled with belongs to consts",
+            )
+
+
+def _names_read(spec: OpSpec) -> set[str]:
+    """What the expressions of an op and its backward name, and the words of what buffers and globals begin with."""
+    kernels = [spec] if spec.backward is None else [spec, spec.backward]
+    inits = [buffer.init for _, _, buffer in spec.buffers()] + [init for k in kernels for init in k.globals.values()]
+    words = {word for init in inits if isinstance(init, str) for word in re.findall(r"\w+", init)}
+    return words.union(*(expression.names for _, expression in spec.expressions()))
+
+
+def _passed_twice(subject: Subject) -> str | None:
+    """Which arguments pass the same scalar, one of them perhaps instead of another."""
+    first: dict[str, Argument] = {}
+    for argument in subject.args:
+        for item in argument.fields:
+            name = subject.named(argument, item)
+            if name is not None and name in subject.spec.scalars:
+                other = first.setdefault(name, argument)
+                if other is not argument:
+                    return f"arguments {other.index} and {argument.index} both pass '{name}'"
+    return None
 
 
 # --- extents ---------------------------------------------------------------------------------------------------------

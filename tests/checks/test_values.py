@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,44 @@ class TestValuesFit:
         body = "ld.param.u32 %r1,[n]; div.s32 %r2,%r1,7;"
         assert self.of(teeny, tmp_path, "u32", body, "u32 2147483648") == WARNING
         assert self.of(teeny, tmp_path, "u32", body, "u32 2147483647") == set()
+
+
+class TestScalars:
+    def of(self, teeny: Teeny, folder: Path, **keys: Any) -> list[str]:
+        op = {**SAMPLES["axpy_bf16_cuda"], "cases": [], **keys}
+        return [f["message"] for f in findings(teeny, folder, op) if f["id"] == "scalar-unused"]
+
+    def test_one_that_no_argument_passes(self, teeny: Teeny, tmp_path: Path) -> None:
+        args = ["ptr x", "ptr y", "ptr out", "f32 0.7", "i32 N"]
+        said = ["no argument passes the scalar 'alpha': whatever it is, the launch stays the same"]
+        assert self.of(teeny, tmp_path) == []
+        assert self.of(teeny, tmp_path, args=args) == said
+
+    def test_one_in_place_of_another(self, teeny: Teeny, tmp_path: Path) -> None:
+        op = {**SAMPLES["axpy_bf16_cuda"], "scalars": {"alpha": 0.7, "beta": 2.0}}
+        body = (
+            "ld.param.u64 %d1,[x]; ld.param.f32 %f1,[a]; ld.param.f32 %f2,[b]; fma.rn.f32 %f3,%f1,%f1,%f2; "
+            "st.global.f32 [%d1],%f3;"
+        )
+        op = {
+            "ptx": kernel(tmp_path, ".param .u64 x, .param .f32 a, .param .f32 b", body), "grid": [1], "block": [1],
+            "output": {"name": "x", "shape": [1]}, "scalars": {"a": 0.5, "b": 2.0}, "args": ["ptr x", "f32 a", "f32 b"],
+        }  # fmt: skip
+        assert found(teeny, tmp_path, op) == set()
+        twice = {**op, "args": ["ptr x", "f32 a", "f32 a"]}
+        assert hints(teeny, tmp_path, twice, "scalar-unused") == {"arguments 1 and 2 both pass 'a'"}
+
+    @pytest.mark.parametrize(
+        "keys",
+        [
+            {"inputs": [{"name": "x", "shape": ["N"], "init": "full(N, alpha)"}, {"name": "y", "shape": ["N"]}]},
+            {"grid": ["cdiv(N, BLOCK) + 0 * int(alpha)"]},
+            {"globals": {"gain": "alpha"}},
+        ],
+    )
+    def test_other_ways_to_the_kernel(self, teeny: Teeny, tmp_path: Path, keys: dict[str, Any]) -> None:
+        args = ["ptr x", "ptr y", "ptr out", "f32 0.7", "i32 N"]
+        assert self.of(teeny, tmp_path, args=args, **keys) == []
 
 
 class TestExtents:
