@@ -60,20 +60,29 @@ def memory(subjects: Sequence[Subject], trace: Trace, largest: Collection[str]) 
     ``largest`` are the inputs of which no other case has more: a kernel may well see little of a small one, where
     edges are all there is.
     """
-    subject = subjects[0]
     yield from _misses(subjects, trace)
     if any(miss.problem in ("bounds", "null") for miss in trace.misses.values()):
         return  # where accesses go astray, what is covered says nothing new
-    for touched in trace.buffers.values():
-        yield from _overlap(subject, touched)
-        yield from _not_begun(subject, touched)
-        if trace.complete:
-            is_largest = touched.buffer.name in largest
-            yield from _coverage(subject, touched, whole=is_largest)
-            if is_largest and not trace.guided:  # indices choose what is read
-                yield from _hardly_read(subjects, touched)
+    found = [finding for touched in trace.buffers.values() for finding in _of_buffer(subjects, trace, touched, largest)]
+    yield from found
+    if trace.complete and not found:
+        yield from _short_of_bounds(subjects, trace)
     if trace.complete:
         yield from _idle_blocks(subjects, trace)
+
+
+def _of_buffer(
+    subjects: Sequence[Subject], trace: Trace, touched: Touched, largest: Collection[str]
+) -> Iterator[Finding]:  # fmt: skip
+    """What is wrong with what was touched of one buffer."""
+    subject, is_largest = subjects[0], touched.buffer.name in largest
+    yield from _overlap(subject, touched)
+    yield from _not_begun(subject, touched)
+    if trace.complete:
+        yield from _coverage(subject, touched, whole=is_largest)
+        yield from _taken_apart(subject, touched)
+        if is_largest and not trace.guided:  # indices choose what is read
+            yield from _hardly_read(subjects, touched)
 
 
 def largest_inputs(plans: Sequence[Plan]) -> list[frozenset[str]]:
@@ -235,6 +244,23 @@ def _hardly_read(subjects: Sequence[Subject], touched: Touched) -> Iterator[Find
         )
 
 
+def _taken_apart(subject: Subject, touched: Touched) -> Iterator[Finding]:
+    """Elements are not narrower to the kernel than they are: it goes on by parts of them, and ends half way."""
+    buffer, read, written = touched.buffer, touched.read, touched.written
+    if not touched.pieces or read is None or written is None or touched.read_anywhere or touched.written_anywhere:
+        return
+    count = buffer.size - int(touched.missing(read | written).sum())
+    if 2 * count <= buffer.size + 1 < 2 * buffer.size:
+        yield Finding(
+            "buffer-dtype",
+            f"'{_name(touched)}' has {buffer.size:,} elements of {buffer.dtype}, and the kernel goes through it by "
+            f"{8 * touched.pieces} bits, to the end of {_count(count, 'element')}",
+            Severity.WARNING,
+            where=subject.key(_argument_to(subject, buffer)),
+            hint=f"give '{buffer.name}' the dtype that the kernel takes, or pass the buffer that has it",
+        )
+
+
 def _begun(plan: Plan) -> set[str | None]:
     """The buffers that are passed from further on."""
     fields = (item.value for launch in plan.launches for argument in launch.args for item in argument.fields)
@@ -259,6 +285,34 @@ def _is_chosen(held: Array, shape: tuple[int, ...]) -> bool:
     return _is_slice(held, shape) and all(
         axis.all() or not axis[: int(axis.sum())].all() for axis in _axes(held, shape)[1:]
     )
+
+
+def _short_of_bounds(subjects: Sequence[Subject], trace: Trace) -> Iterator[Finding]:
+    """A bound that is passed, which the threads' indices never come to: the launch ends before the data do. Where all
+    data are touched, or the bound is beyond all buffers, it bounds something else."""
+    most = max((touched.buffer.size for touched in trace.buffers.values() if not _is_done(touched)), default=0)
+    for bound in filter(None, trace.bounds.values()):
+        if bound.nearest < 0 and bound.last < most:
+            subject = next(s for s in subjects if s.launch.index == bound.launch)
+            passed = ", ".join(f"{a.index} '{a.name}'" for a in subject.args if a.index in bound.params)
+            at = Place(subject.module.source.name, bound.op.at.line, bound.op.at.column)
+            yield Finding(
+                "bound-not-reached",
+                f"{_in(subject)}argument {passed} bounds the kernel at index {bound.last:,}, and the threads get no "
+                f"further than {bound.last + bound.nearest:,}",
+                Severity.WARNING,
+                where=subject.key("grid"),
+                hint="are grid and block large enough, and does that argument count what they do?",
+                note=f"the comparison is at {at}: grid {_triple(subject.launch.grid)} of blocks "
+                f"{_triple(subject.launch.block)}",
+            )
+
+
+def _is_done(touched: Touched) -> bool:
+    """Whether the kernel has been everywhere in a buffer, or who knows where."""
+    if touched.read is None or touched.written is None or touched.read_anywhere or touched.written_anywhere:
+        return True
+    return not touched.missing(touched.read | touched.written).any()
 
 
 def _idle_blocks(subjects: Sequence[Subject], trace: Trace) -> Iterator[Finding]:

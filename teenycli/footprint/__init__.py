@@ -16,6 +16,7 @@ from types import MappingProxyType
 import numpy as np
 
 from teenycli.footprint.arena import Arena, arena_of
+from teenycli.footprint.bounds import comparisons
 from teenycli.footprint.lanes import Array
 from teenycli.footprint.slices import Slice
 from teenycli.footprint.threads import Threads
@@ -75,6 +76,7 @@ class Survey:
         self.static_shared = shared_static(module, entry)
         self.codes = {function.name: code_of(module, function) for function in reached(module, entry)}
         self.slices: dict[str, Slice] = {}
+        self.comparisons = comparisons(flow)
 
     def slice_of(self, function: Function) -> Slice | None:
         name = self.module.aliases.get(function.name, function.name)
@@ -94,7 +96,7 @@ class Survey:
         params = self._params(launch, arena)
         offsets = {id(slot.param): slot.offset for slot in self.slots}
 
-        guide = Guide(self.slice_of, partial(self._reaches, trace, launch))
+        guide = Guide(self.slice_of, partial(self._reaches, trace, launch), self.comparisons)
         for ctas in _chunks(launch):
             Walk(trace, Threads(launch, ctas, arena, params, offsets), guide, budget).run(entry)
 

@@ -47,7 +47,8 @@ def _signed(bits: Array) -> Array:
     return bits.view(SIGNED[bits.dtype.itemsize * 8])
 
 
-def _typed(bits: Array, mods: Mapping[str, str]) -> Array:
+def typed(bits: Array, mods: Mapping[str, str]) -> Array:
+    """Bits as the instruction's type has them: with a sign or without."""
     return _signed(bits) if mods["type"][0] == "s" else bits
 
 
@@ -128,7 +129,7 @@ def _shift_right(x: Sequence[Array], mods: Mapping[str, str]) -> Array:
 
 
 def _compare(x: Sequence[Array], mods: Mapping[str, str]) -> Array:
-    a, b = (x[0], x[1]) if mods["type"] == "pred" else (_typed(x[0], mods), _typed(x[1], mods))
+    a, b = (x[0], x[1]) if mods["type"] == "pred" else (typed(x[0], mods), typed(x[1], mods))
     outcome: Array = _COMPARISONS[mods["cmp"]](a, b)
     return outcome
 
@@ -229,12 +230,12 @@ def _reverse(x: Sequence[Array]) -> Array:
 
 
 def _distance(x: Sequence[Array], mods: Mapping[str, str]) -> Array:
-    a, b = _typed(x[0], mods), _typed(x[1], mods)
+    a, b = typed(x[0], mods), typed(x[1], mods)
     return x[2] + _bits(np.maximum(a, b) - np.minimum(a, b))
 
 
 def _ordered(choose: np.ufunc) -> Typed:
-    return lambda x, mods: _bits(choose(_typed(x[0], mods), _typed(x[1], mods)))
+    return lambda x, mods: _bits(choose(typed(x[0], mods), typed(x[1], mods)))
 
 
 _PLAIN: dict[str, Plain] = {

@@ -36,7 +36,8 @@ class Touched(Struct):
     padding included; None where it is too large. ``read_anywhere`` and
     ``written_anywhere``: an access was seen whose place is not known.
 
-    ``reads``, ``writes`` and ``updates``: it was loaded from, stored to, changed by an atomic instruction.
+    ``reads``, ``writes`` and ``updates``: it was loaded from, stored to, changed by an atomic instruction. ``pieces``:
+    bytes of the narrowest accesses, where these take its elements apart: some begin within one.
     ``owner`` has for each element that is surely written the launch and CTA that wrote it, 0 for none; ``contested``
     where there were two.
     """
@@ -51,6 +52,7 @@ class Touched(Struct):
     reads: bool = False
     writes: bool = False
     updates: bool = False
+    pieces: int = 0
 
     def missing(self, held: Array) -> Array:
         """Of ``read`` or ``written`` the elements of the tensor, in C order, that are not in it."""
@@ -149,6 +151,17 @@ class Span(NamedTuple):
         return bits & align - 1 != 0
 
 
+class Bound(Struct, frozen=True):
+    """A comparison of threads' indices with a number that ``params`` have a part in. ``last`` is the last index within
+    it, ``nearest`` how far beyond that one the index that came nearest lies: negative where none came to it."""
+
+    op: Op
+    params: tuple[int, ...]
+    launch: int
+    last: int
+    nearest: int
+
+
 @dataclass
 class Trace:
     """What has been seen so far of a plan. ``complete``: every CTA of every launch was walked to its end."""
@@ -156,6 +169,9 @@ class Trace:
     plan: Plan
     buffers: dict[str, Touched] = field(default_factory=dict)
     misses: dict[tuple[str, str | None, int], Miss] = field(default_factory=dict)
+    #: By the parameters that have a part in a bound: the comparison with it that came nearest, None where what is
+    #: compared is not known.
+    bounds: dict[tuple[int, ...], Bound | None] = field(default_factory=dict)
     #: By launch, the CTAs that touched anything; of one with too many nothing.
     busy: dict[int, Array] = field(default_factory=dict)
     complete: bool = True
@@ -250,6 +266,8 @@ class Trace:
         if read is None and written is None:
             return
         item = touched.buffer.dtype.size
+        if access.size < item and np.bitwise_or.reduce(span.addresses) & (item - 1):
+            touched.pieces = min(touched.pieces or access.size, access.size)
         owned = sure and access.writes and not access.atomic and touched.owner is not None
         owners = where.owners[lanes] if owned else None
         for elements, by in _elements(span, place, outside, item, max(access.size // item, 1), owners):

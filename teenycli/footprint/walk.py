@@ -11,20 +11,22 @@ May import the rest of ``footprint``, and ``ptx``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
 
 from teenycli.footprint.arena import HALF, LOCAL, PARAM, SHIFT, WINDOWS
+from teenycli.footprint.bounds import Comparison
 from teenycli.footprint.cells import Cells
 from teenycli.footprint.effects import effect_of
+from teenycli.footprint.integers import typed
 from teenycli.footprint.lanes import UNSIGNED, Array, Value, constant, has_any, resize, unknown
 from teenycli.footprint.meanings import packed, predicates, result, unpacked
 from teenycli.footprint.slices import Slice
 from teenycli.footprint.steps import Source, Step
 from teenycli.footprint.threads import Frame, Threads
-from teenycli.footprint.trace import Access, Trace
+from teenycli.footprint.trace import Access, Bound, Trace
 from teenycli.ptx.code import Code, Mem, Op, Operand, Reg, Symbol, Table, Vec
 from teenycli.ptx.model import Function, Int, Space, Variable, type_width
 
@@ -52,10 +54,11 @@ class Budget(Struct):
 
 class Guide(Struct, frozen=True):
     """What a walk asks about the kernel: the slice of a function, where it has a body; the buffers that the addresses
-    of an instruction may lie in."""
+    of an instruction may lie in; its comparisons of indices."""
 
     slice_of: Callable[[Function], Slice | None]
     reaches: Callable[[Code, Op], list[str]]
+    comparisons: Mapping[int, Comparison]
 
 
 class Walk:
@@ -210,10 +213,12 @@ class Walk:
         elif step.in_memory:
             self._memory(frame, step, lanes, perhaps)
         else:
-            for target, value in self._results(frame, step):
+            for target, value in self._results(frame, step, lanes, perhaps):
                 self._write(frame, target, value, lanes, perhaps, step.signed)
 
-    def _results(self, frame: Frame, step: Step) -> Iterator[tuple[Operand | None, Value]]:
+    def _results(
+        self, frame: Frame, step: Step, lanes: Array, perhaps: Array
+    ) -> Iterator[tuple[Operand | None, Value]]:
         """What an instruction without memory writes, and where."""
         op, read = step.op, self.threads.read
         if op.opcode == "mov" and isinstance(step.target, Vec):
@@ -228,11 +233,29 @@ class Walk:
             return
         values = [self._value(frame, source) for source in step.sources]
         if op.opcode == "setp":
+            if id(op) in self.guide.comparisons:
+                self._compare(op, values, lanes, perhaps)
             yield from zip((step.target, step.second), predicates(step, values), strict=True)
             return
         yield step.target, result(step, values)
         if step.second is not None:
             yield step.second, unknown(1)
+
+    def _compare(self, op: Op, values: Sequence[Value], lanes: Array, perhaps: Array) -> None:
+        """Note how near to a number that is passed the indices of ``lanes`` come."""
+        bounds, comparison = self.trace.bounds, self.guide.comparisons[id(op)]
+        params = comparison.params
+        known = bounds.get(params)
+        index, limit = values[comparison.index], values[1 - comparison.index]
+        if len(index.bits) == 1 or (known is None and params in bounds) or (known is not None and known.nearest >= 0):
+            return
+        if not (index.certain and limit.certain and len(limit.bits) == 1) or self._any(perhaps):
+            bounds[params] = None
+            return
+        most, last = (int(typed(bits, op.mods).max()) for bits in (index.bits[lanes], limit.bits))
+        last -= comparison.strict
+        if known is None or most - last > known.nearest:
+            bounds[params] = Bound(op, params, self.threads.where.launch, last, most - last)
 
     def _value(self, frame: Frame, source: Source) -> Value:
         held = None if source.register is None else frame.registers.get(source.register)

@@ -15,7 +15,10 @@ from teenycli.cli import run
 ROOT = Path(__file__).parent.parent.parent
 #: What check finds of memory, ids for --ignore: where sizes, strides and grids are made up, no kernel stays in its
 #: buffers.
-MADE_UP = "access,shared-outside,output-overlap,output-not-covered,input-hardly-read,idle-blocks,axis-unread"
+MADE_UP = (
+    "access,shared-outside,output-overlap,output-not-covered,input-hardly-read,idle-blocks,axis-unread,"
+    "bound-not-reached"
+)
 #: The device that the test is run on, one after the other of those that its mark ``devices`` names.
 DEVICE = ("--device", "@device")
 
