@@ -25,6 +25,10 @@ _COLUMNS = (
 )
 
 
+#: Characters of a parameter's name up to which it is shown as it is.
+_LONGEST = 48
+
+
 def entries_page(rows: Iterable[FileRow]) -> Iterator[Item]:
     """A block for each file that could be read; files that could not are the caller's to report."""
     first = True
@@ -73,8 +77,15 @@ def _param(row: EntryRow, index: int) -> list[str | Line]:
         said.extend(usage_words(row.usages[index], slot.param.pointer is not None, slot.size))
     hidden = line(Span("hidden", "warn"), ", " if said else "") if row.is_hidden(index) else ()
     about = line(hidden, ", ".join(said))
-    place = [str(slot.index), visible(slot.param.name), slot.param.declared_type]
+    place = [str(slot.index), visible(_own_name(slot.param.name, row.entry.name)), slot.param.declared_type]
     return [*place, str(slot.size), str(slot.align), str(slot.offset), about]
+
+
+def _own_name(name: str, entry: str) -> str:
+    """A parameter's name without the entry's, with which compilers begin it, where that makes a table of nothing else:
+    mangled names have hundreds of characters."""
+    rest = name.removeprefix(entry)
+    return f"…{rest}" if len(name) > _LONGEST and rest and rest != name else name
 
 
 def _parts(row: EntryRow, index: int) -> Iterator[list[str | Line]]:

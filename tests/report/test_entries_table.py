@@ -165,3 +165,19 @@ def test_a_file_that_could_not_be_read_is_not_drawn() -> None:
 )  # fmt: skip
 def test_usage_in_words(usage: Usage, declared: bool, words: list[str]) -> None:
     assert usage_words(usage, declared) == words
+
+
+def test_a_mangled_name_is_not_repeated_for_each_parameter() -> None:
+    def names(entry: str) -> list[str]:
+        text = (
+            f".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry {entry}(.param .u32 {entry}_param_0, "
+            ".param .u32 other)\n{ ret; }\n"
+        )
+        module = outline(Source("k.ptx", text))
+        (made,) = module.entries
+        row = EntryRow(made, layout(made, 80), 0, Metadata(), 0, shared_dynamic=False)
+        rows = [line.split() for line in drawn(FileRow("k.ptx", module, 80, (row,))).splitlines()]
+        return [row[1] for row in rows if row[:1] in (["0"], ["1"])]
+
+    assert names("_Z3addPfi") == ["_Z3addPfi_param_0", "other"]
+    assert names(f"_ZN{'k' * 60}") == ["…_param_0", "other"]
