@@ -131,10 +131,10 @@ def _of_launches(rules: Sequence[Rule], subjects: Sequence[Subject]) -> Iterator
         for subject in subjects:
             for finding in rule(subject):
                 launches.setdefault(finding, []).append(subject.launch.index)
-        yield from (_in_launches(finding, which, len(subjects)) for finding, which in launches.items())
+        yield from (_whiches(finding, which, len(subjects)) for finding, which in launches.items())
 
 
-def _in_launches(finding: Finding, which: list[int], count: int) -> Finding:
+def _whiches(finding: Finding, which: list[int], count: int) -> Finding:
     if len(which) == count:
         return finding
     several, shown = "es" if len(which) > 1 else "", ", ".join(map(str, which[:5]))

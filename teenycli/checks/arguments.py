@@ -1,7 +1,7 @@
 """Rules on arguments against parameters: how many, how wide, of what kind.
 
 PTX ISA, "Parameter State Space": a launch copies each argument's bytes into the parameter's place, and nothing checks
-them. May import ``checks.subject`` and what it may.
+them. May import ``checks.subject``, ``checks.words`` and what these may.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from teenycli.arch import param_bytes_limit
 from teenycli.checks.subject import Passed, Subject
+from teenycli.checks.words import count
 from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, Place
 from teenycli.launch.plan import Argument, Field
@@ -25,7 +26,7 @@ def argument_count(subject: Passed) -> Iterator[Finding]:
     hidden = f" (and {subject.hidden} hidden, which the compiler appended)" if subject.hidden else ""
     yield Finding(
         "argument-count",
-        f"{_plural(given, 'argument')} for an entry of {_plural(wanted, 'parameter')}{hidden}",
+        f"{count(given, 'argument')} for an entry of {count(wanted, 'parameter')}{hidden}",
         where=subject.key("args"),
         hint=_first_misfit(subject),
         note=f"{subject.entry.name} takes {signature(subject.visible)}",
@@ -74,8 +75,8 @@ def argument_width(subject: Passed) -> Iterator[Finding]:
         if argument.size != slot.size:
             yield Finding(
                 "argument-width",
-                f"argument {argument.index} '{argument.name}' is {argument.kind}, {_bytes(argument.size)}; "
-                f"{_param(slot)} takes {_bytes(slot.size)}",
+                f"argument {argument.index} '{argument.name}' is {argument.kind}, {count(argument.size, 'byte')}; "
+                f"{_param(slot)} takes {count(slot.size, 'byte')}",
                 where=subject.key(argument.source),
                 hint=subject.cure(_kinds_that_fit(slot, subject.usages[slot.index]), slot),
                 note=subject.declared(slot),
@@ -136,7 +137,7 @@ def _gap_problem(argument: Argument, usage: Usage) -> str | None:
         begin = item.offset + (DTYPES[item.kind].size if item.kind in DTYPES else end - item.offset)
         for part in usage.parts:
             if begin <= part.offset and part.offset + part.size <= end and _is_used(part):
-                return f"has a member of {_bytes(part.size)} at byte {part.offset}, where nothing is passed"
+                return f"has a member of {count(part.size, 'byte')} at byte {part.offset}, where nothing is passed"
     return None
 
 
@@ -177,9 +178,7 @@ def _field_problem(item: Field, slot: Slot, usage: Usage) -> str | None:
             return None
         number = usage.as_integer or usage.as_float or usage.bound or usage.factor or usage.divisor or usage.stored
         if usage.address:
-            return (
-                None if usage.pointer or usage.base else "has a part in addresses, and is none itself"
-            )
+            return None if usage.pointer or usage.base else "has a part in addresses, and is none itself"
         return "is used in no address" if number else None  # code for debuggers loads what nothing uses
     if is_pointer(slot, usage):
         return "is a pointer"
@@ -233,11 +232,3 @@ def _param(slot: Slot) -> str:
 
 def _type(slot: Slot) -> str:
     return f".{slot.param.declared_type}" + (" .ptr" if slot.param.pointer else "")
-
-
-def _bytes(count: int) -> str:
-    return _plural(count, "byte")
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"

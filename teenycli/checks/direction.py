@@ -1,6 +1,6 @@
 """Rules on what the body does with the buffers it is given: outputs are written, inputs are not.
 
-This is what names two swapped pointers. May import ``checks.subject`` and what it may.
+This is what names two swapped pointers. May import ``checks.subject``, ``checks.words`` and what these may.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from teenycli.checks.subject import Subject
+from teenycli.checks.words import which
 from teenycli.errors import Finding, Severity
 from teenycli.launch.plan import Argument, Buffer, Plan
 from teenycli.ptx.layout import Slot
@@ -70,7 +71,7 @@ def _is_new(subjects: Sequence[Subject], subject: Subject, buffer: Buffer) -> bo
 def _input_written(subject: Subject, argument: Argument, slot: Slot, buffer: Buffer) -> Finding:
     return Finding(
         "input-written",
-        f"{_in(subject)}argument {argument.index} '{argument.name}' is the {buffer.role} '{buffer.name}', and the "
+        f"{which(subject)}argument {argument.index} '{argument.name}' is the {buffer.role} '{buffer.name}', and the "
         f"kernel writes through parameter {slot.index}",
         where=subject.key(argument.source),
         hint=f'pass an output there, or say that it is one: output = {{ name = …, inout = "{buffer.name}" }}',
@@ -81,7 +82,7 @@ def _input_written(subject: Subject, argument: Argument, slot: Slot, buffer: Buf
 def _output_not_written(subject: Subject, argument: Argument, slot: Slot, buffer: Buffer) -> Finding:
     return Finding(
         "output-not-written",
-        f"{_in(subject)}argument {argument.index} '{argument.name}' is the output '{buffer.output or buffer.name}', "
+        f"{which(subject)}argument {argument.index} '{argument.name}' is the output '{buffer.output or buffer.name}', "
         f"and the kernel only reads through parameter {slot.index}",
         where=subject.key(argument.source),
         hint="pass an input there",
@@ -92,17 +93,13 @@ def _output_not_written(subject: Subject, argument: Argument, slot: Slot, buffer
 def _output_read(subject: Subject, argument: Argument, slot: Slot, buffer: Buffer) -> Finding:
     return Finding(
         "output-read",
-        f"{_in(subject)}argument {argument.index} '{argument.name}' is the output '{buffer.output or buffer.name}', "
+        f"{which(subject)}argument {argument.index} '{argument.name}' is the output '{buffer.output or buffer.name}', "
         f"and through parameter {slot.index} the kernel only reads: nothing is there yet",
         Severity.WARNING,
         where=subject.key(argument.source),
         hint="pass an input there",
         note=subject.declared(slot),
     )
-
-
-def _in(subject: Subject) -> str:
-    return f"launch {subject.launch.index}: " if len(subject.plan.launches) > 1 else ""
 
 
 def with_directions(subject: Subject) -> Plan:

@@ -2,7 +2,7 @@
 
 They rest on the ``footprint``: what addresses the body makes for the threads of these launches. What hangs on data is
 left alone, but for integers of which the op says what an input holds: these may be indices. May import
-``checks.subject``, ``checks.strides``, ``footprint``, ``tensors``, and what these may.
+``checks.subject``, ``checks.strides``, ``checks.words``, ``footprint``, ``tensors``, and what these may.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from teenycli.checks.strides import stands_still
 from teenycli.checks.subject import Subject
+from teenycli.checks.words import count, triple, which
 from teenycli.errors import Finding, Place, Severity
 from teenycli.launch.plan import Address, Argument, Buffer, Plan
 
@@ -113,10 +114,9 @@ def _misses(subjects: Sequence[Subject], trace: Trace) -> Iterator[Finding]:
 
 def _missed(subject: Subject, miss: Miss) -> Finding:
     does = "writes" if miss.writes else "reads"
-    who = (
-        f"{_in(subject)}thread {_triple(miss.thread)} of block {_triple(miss.block)} {does} {_count(miss.size, 'byte')}"
-    )
-    more = f" ({_count(miss.threads - 1, 'more thread')} at that instruction)" if miss.threads > 1 else ""
+    thread = f"thread {triple(miss.thread)} of block {triple(miss.block)}"
+    who = f"{which(subject)}{thread} {does} {count(miss.size, 'byte')}"
+    more = f" ({count(miss.threads - 1, 'more thread')} at that instruction)" if miss.threads > 1 else ""
     if miss.problem == "null":
         return _finding(subject, miss, "access-null", f"{who} at address {miss.offset:#x}, near null{more}",
                         "args", "pass a buffer there, or the scalar that the kernel tests before it")  # fmt: skip
@@ -170,7 +170,7 @@ def _overlap(subject: Subject, touched: Touched) -> Iterator[Finding]:
     if contested and not (touched.reads and len(subject.plan.launches) > 1):
         yield Finding(
             "output-overlap",
-            f"{_count(contested, 'element')} of '{_name(touched)}' {'is' if contested == 1 else 'are'} written by more "
+            f"{count(contested, 'element')} of '{_name(touched)}' {'is' if contested == 1 else 'are'} written by more "
             "than one block: the last one wins",
             Severity.WARNING,
             where=subject.key(touched.buffer.source),
@@ -217,7 +217,7 @@ def _coverage(subject: Subject, touched: Touched, *, whole: bool) -> Iterator[Fi
         Severity.WARNING if in_place else Severity.ERROR,
         where=subject.key("grid" if at_end else buffer.source),
         hint="does the grid cover the output?" + ("" if in_place else ' What is zero elsewhere wants init = "zeros"'),
-        note=f"grid {_triple(subject.launch.grid)} of blocks {_triple(subject.launch.block)}",
+        note=f"grid {triple(subject.launch.grid)} of blocks {triple(subject.launch.block)}",
     )
 
 
@@ -235,7 +235,7 @@ def _hardly_read(subjects: Sequence[Subject], touched: Touched) -> Iterator[Find
     if 2 * unread > buffer.size and not chosen:
         yield Finding(
             "input-hardly-read",
-            f"of {buffer.size:,} elements of '{buffer.name}' {_count(buffer.size - unread, 'element')} "
+            f"of {buffer.size:,} elements of '{buffer.name}' {count(buffer.size - unread, 'element')} "
             f"{'is' if buffer.size - unread == 1 else 'are'} read; the first that no thread reads is "
             f"{_index(int(missing.argmax()), buffer.shape)}",
             Severity.WARNING,
@@ -249,12 +249,12 @@ def _taken_apart(subject: Subject, touched: Touched) -> Iterator[Finding]:
     buffer, read, written = touched.buffer, touched.read, touched.written
     if not touched.pieces or read is None or written is None or touched.read_anywhere or touched.written_anywhere:
         return
-    count = buffer.size - int(touched.missing(read | written).sum())
-    if 2 * count <= buffer.size + 1 < 2 * buffer.size:
+    taken = buffer.size - int(touched.missing(read | written).sum())
+    if 2 * taken <= buffer.size + 1 < 2 * buffer.size:
         yield Finding(
             "buffer-dtype",
             f"'{_name(touched)}' has {buffer.size:,} elements of {buffer.dtype}, and the kernel goes through it by "
-            f"{8 * touched.pieces} bits, to the end of {_count(count, 'element')}",
+            f"{8 * touched.pieces} bits, to the end of {count(taken, 'element')}",
             Severity.WARNING,
             where=subject.key(_argument_to(subject, buffer)),
             hint=f"give '{buffer.name}' the dtype that the kernel takes, or pass the buffer that has it",
@@ -298,13 +298,13 @@ def _short_of_bounds(subjects: Sequence[Subject], trace: Trace) -> Iterator[Find
             at = Place(subject.module.source.name, bound.op.at.line, bound.op.at.column)
             yield Finding(
                 "bound-not-reached",
-                f"{_in(subject)}argument {passed} bounds the kernel at index {bound.last:,}, and the threads get no "
+                f"{which(subject)}argument {passed} bounds the kernel at index {bound.last:,}, and the threads get no "
                 f"further than {bound.last + bound.nearest:,}",
                 Severity.WARNING,
                 where=subject.key("grid"),
                 hint="are grid and block large enough, and does that argument count what they do?",
-                note=f"the comparison is at {at}: grid {_triple(subject.launch.grid)} of blocks "
-                f"{_triple(subject.launch.block)}",
+                note=f"the comparison is at {at}: grid {triple(subject.launch.grid)} of blocks "
+                f"{triple(subject.launch.block)}",
             )
 
 
@@ -323,7 +323,7 @@ def _idle_blocks(subjects: Sequence[Subject], trace: Trace) -> Iterator[Finding]
         if busy is not None and 0 < idle < len(busy):
             yield Finding(
                 "idle-blocks",
-                f"{_in(subject)}{idle:,} of {len(busy):,} blocks touch no buffer: the grid is larger than it need be",
+                f"{which(subject)}{idle:,} of {len(busy):,} blocks touch no buffer: the grid is larger than it need be",
                 Severity.NOTE,
                 where=subject.key("grid"),
             )
@@ -343,15 +343,3 @@ def _index(flat: int, shape: tuple[int, ...]) -> str:
         flat, inner = divmod(flat, extent)
         at.append(inner)
     return f"[{', '.join(map(str, reversed(at)))}]"
-
-
-def _triple(values: tuple[int, int, int]) -> str:
-    return f"({', '.join(map(str, values))})"
-
-
-def _count(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
-
-
-def _in(subject: Subject) -> str:
-    return f"launch {subject.launch.index}: " if len(subject.plan.launches) > 1 else ""
