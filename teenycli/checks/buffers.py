@@ -89,22 +89,19 @@ def null_pointers(subject: Subject) -> Iterator[Finding]:
 
     A pointer that nothing is compared with may still be looked at only where a flag says so.
     """
-    for argument, slot in zip(subject.args, subject.visible, strict=True):
-        usage = subject.usages[slot.index]
-        for item in argument.fields:
-            use = usage if len(argument.fields) == 1 else usage.part(item.offset)
-            if item.value != Address() or use is None or not (use.reads or use.writes):
-                continue
-            if not (use.bound or use.guard or use.escaped):
-                yield Finding(
-                    "access-null",
-                    f"argument {argument.index} '{argument.name}' is null, and through parameter {slot.index} the "
-                    f"kernel {'writes' if use.writes else 'reads'} without comparing it",
-                    Severity.WARNING,
-                    where=subject.key(argument.source),
-                    hint="pass a buffer there",
-                    note=subject.declared(slot),
-                )
+    for argument, slot, item, use in subject.passed:
+        if item.value != Address() or use is None or not (use.reads or use.writes):
+            continue
+        if not (use.bound or use.guard or use.escaped):
+            yield Finding(
+                "access-null",
+                f"argument {argument.index} '{argument.name}' is null, and through parameter {slot.index} the "
+                f"kernel {'writes' if use.writes else 'reads'} without comparing it",
+                Severity.WARNING,
+                where=subject.key(argument.source),
+                hint="pass a buffer there",
+                note=subject.declared(slot),
+            )
 
 
 def _is_nothing(value: object) -> bool:

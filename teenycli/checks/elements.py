@@ -34,13 +34,9 @@ def element_types(subject: Subject) -> Iterator[Finding]:
 
 def _pointers(subject: Subject) -> Iterator[tuple[Argument, Slot, Buffer, Use]]:
     """Arguments and members of arguments that point to a buffer, with what the body does through them."""
-    for argument, slot in zip(subject.args, subject.visible, strict=True):
-        usage = subject.usages[slot.index]
-        for item in argument.fields:
-            if isinstance(item.value, Address) and item.value.buffer is not None:
-                use = usage if len(argument.fields) == 1 else usage.part(item.offset)
-                if use is not None and use.address:
-                    yield argument, slot, subject.plan.buffer(item.value.buffer), use
+    for argument, slot, item, use in subject.passed:
+        if isinstance(item.value, Address) and item.value.buffer is not None and use is not None and use.address:
+            yield argument, slot, subject.plan.buffer(item.value.buffer), use
 
 
 def _misfit(dtype: DType, kinds: set[str], accesses: set[str]) -> str | None:

@@ -39,9 +39,9 @@ def indices(subject: Subject) -> dict[str, Array]:
     from teenycli.errors import TeenyError
     from teenycli.tensors.arrays import fill
 
-    plan, found = subject.plan, {}
+    plan, found, changed = subject.plan, {}, _changed(subject)
     for buffer in plan.buffers:
-        told = buffer.role in ("input", "param") and buffer.init not in (None, "random")
+        told = buffer.role in ("input", "param") and buffer.init not in (None, "random") and buffer.name not in changed
         if not told or buffer.is_output or buffer.dtype.is_float or buffer.is_padded or buffer.nbytes > _MOST_INDICES:
             continue
         names = {**plan.consts, **plan.scalars, **plan.case}
@@ -52,6 +52,12 @@ def indices(subject: Subject) -> dict[str, Array]:
             continue  # another rule's affair
         found[buffer.name] = array.reshape(-1).view("u1")
     return found
+
+
+def _changed(subject: Subject) -> set[str | None]:
+    """The buffers through whose addresses the body writes, or may."""
+    uses = ((item.value, use) for _, _, item, use in subject.passed)
+    return {to.buffer for to, use in uses if isinstance(to, Address) and (use is None or use.writes or use.opaque)}
 
 
 def memory(subjects: Sequence[Subject], trace: Trace, largest: Collection[str]) -> Iterator[Finding]:

@@ -50,19 +50,17 @@ def stands_still(subject: Subject, buffer: Buffer) -> bool:
 
 def _walked(subject: Subject) -> Iterator[tuple[Argument, Buffer, Reached]]:
     """Each pointer into a buffer, of a struct too, with what is known of the accesses through it."""
-    for argument, slot in zip(subject.args, subject.visible, strict=True):
-        for item in argument.fields:
-            how = subject.compiled.reached.get((slot.index, item.offset))
-            if how is not None and isinstance(item.value, Address) and item.value.buffer is not None:
-                yield argument, subject.plan.buffer(item.value.buffer), how
+    for argument, slot, item, _ in subject.passed:
+        how = subject.compiled.reached.get((slot.index, item.offset))
+        if how is not None and isinstance(item.value, Address) and item.value.buffer is not None:
+            yield argument, subject.plan.buffer(item.value.buffer), how
 
 
 def _scalars(subject: Subject, how: Reached) -> Iterator[tuple[Argument, Field]]:
     """The integers that an index is multiplied with."""
-    for argument, slot in zip(subject.args, subject.visible, strict=True):
-        for item in argument.fields:
-            if isinstance(item.value, int) and (slot.index, item.offset) in how.strides:
-                yield argument, item
+    for argument, slot, item, _ in subject.passed:
+        if isinstance(item.value, int) and (slot.index, item.offset) in how.strides:
+            yield argument, item
 
 
 def _is_stride(buffer: Buffer, value: object) -> bool:

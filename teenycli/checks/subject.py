@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -25,7 +25,7 @@ from teenycli.ptx.model import Function, Module
 from teenycli.ptx.search import reached as functions_reached
 from teenycli.ptx.search import shared_static
 from teenycli.ptx.strides import Reached, Unit, reached
-from teenycli.ptx.usage import Usage, usages
+from teenycli.ptx.usage import Usage, Use, usages
 from teenycli.ptx.warps import warp_wide
 from teenycli.releases import Driver
 
@@ -139,6 +139,16 @@ class Host(Struct, frozen=True):
     driver: Driver | None = None
 
 
+class Passing(NamedTuple):
+    """A value that is passed: an argument, or a member of one, with what the body does with it; None where it loads
+    nothing there as one value."""
+
+    argument: Argument
+    slot: Slot
+    item: Field
+    use: Use | None
+
+
 class Subject(Struct, dict=True):
     """A launch to judge; ``spec`` is the op that the plan is of."""
 
@@ -186,6 +196,16 @@ class Subject(Struct, dict=True):
     def args(self) -> tuple[Argument, ...]:
         """The user's arguments."""
         return tuple(argument for argument in self.launch.args if not argument.hidden)
+
+    @cached_property
+    def passed(self) -> tuple[Passing, ...]:
+        """Each value that the user's arguments pass, in order. As many of these as there are parameters for."""
+        return tuple(
+            Passing(argument, slot, item, usage if len(argument.fields) == 1 else usage.part(item.offset))
+            for argument, slot in zip(self.args, self.visible, strict=False)
+            for usage in (self.usages[slot.index],)
+            for item in argument.fields
+        )
 
     @property
     def limits(self) -> Limits:

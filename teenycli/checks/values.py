@@ -57,11 +57,10 @@ def _misfit(subject: Subject, argument: Argument, item: Field, message: str, sev
 
 def _integers(subject: Subject) -> Iterator[tuple[Argument, Slot, Field, Part]]:
     """The integers that the body loads, with what it makes of them."""
-    for argument, slot in zip(subject.args, subject.visible, strict=True):
-        parts = {part.offset: part for part in subject.usages[slot.index].parts}
-        for item in argument.fields:
-            if isinstance(item.value, int) and item.kind in DTYPES and item.offset in parts:
-                yield argument, slot, item, parts[item.offset]
+    for argument, slot, item, _ in subject.passed:
+        part = subject.usages[slot.index].part(item.offset)
+        if isinstance(item.value, int) and item.kind in DTYPES and part is not None:
+            yield argument, slot, item, part
 
 
 # --- scalars ---------------------------------------------------------------------------------------------------------
@@ -95,13 +94,12 @@ def _names_read(spec: OpSpec) -> set[str]:
 def _passed_twice(subject: Subject) -> str | None:
     """Which arguments pass the same scalar, one of them perhaps instead of another."""
     first: dict[str, Argument] = {}
-    for argument in subject.args:
-        for item in argument.fields:
-            name = subject.named(argument, item)
-            if name is not None and name in subject.spec.scalars:
-                other = first.setdefault(name, argument)
-                if other is not argument:
-                    return f"arguments {other.index} and {argument.index} both pass '{name}'"
+    for argument, _, item, _ in subject.passed:
+        name = subject.named(argument, item)
+        if name is not None and name in subject.spec.scalars:
+            other = first.setdefault(name, argument)
+            if other is not argument:
+                return f"arguments {other.index} and {argument.index} both pass '{name}'"
     return None
 
 

@@ -56,3 +56,12 @@ def test_a_file(teeny: Teeny, tmp_path: Path) -> None:
     numbers = [*range(69), 90]
     (tmp_path / "k.bin").write_bytes(b"".join(number.to_bytes(4, "little") for number in numbers))
     assert ids(teeny, tmp_path, op(tmp_path, "k.bin")) == {"access-outside"}
+
+
+def test_that_the_kernel_itself_changes(teeny: Teeny, tmp_path: Path) -> None:
+    """What they hold at first then says nothing, even where the op says that the change is meant."""
+    made = op(tmp_path, "arange(N) + 21") | {"ignore": {"input-written": "numbered anew"}}
+    assert ids(teeny, tmp_path, made) == {"access-outside", "unused-ignore"}
+    text = (tmp_path / "k.ptx").read_text().replace("ld.global.s32 %r5", "st.global.s32 [%d5],%r4; ld.global.s32 %r5")
+    (tmp_path / "k.ptx").write_text(text)
+    assert ids(teeny, tmp_path, made) == set()
