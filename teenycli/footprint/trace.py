@@ -19,6 +19,7 @@ from teenycli.footprint.lanes import Array
 from teenycli.launch.plan import Buffer, Launch, Plan
 from teenycli.ptx.code import Op
 from teenycli.ptx.model import Triple
+from teenycli.ptx.strides import Unit
 
 #: Elements of a buffer up to which each of them is remembered, and of all outputs together.
 _MOST, _MOST_WRITTEN = 1 << 24, 1 << 25
@@ -152,11 +153,12 @@ class Span(NamedTuple):
 
 
 class Bound(Struct, frozen=True):
-    """A comparison of threads' indices with a number that ``params`` have a part in. ``last`` is the last index within
-    it, ``nearest`` how far beyond that one the index that came nearest lies: negative where none came to it."""
+    """A comparison of threads' indices with a number that ``units`` have a part in, values that are passed. ``last`` is
+    the last index within it, ``nearest`` how far beyond that one the index that came nearest lies: negative where none
+    came to it."""
 
     op: Op
-    params: tuple[int, ...]
+    units: tuple[Unit, ...]
     launch: int
     last: int
     nearest: int
@@ -169,9 +171,8 @@ class Trace:
     plan: Plan
     buffers: dict[str, Touched] = field(default_factory=dict)
     misses: dict[tuple[str, str | None, int], Miss] = field(default_factory=dict)
-    #: By the parameters that have a part in a bound: the comparison with it that came nearest, None where what is
-    #: compared is not known.
-    bounds: dict[tuple[int, ...], Bound | None] = field(default_factory=dict)
+    #: By what has a part in a bound: the comparison that came nearest to it, None where what is compared is not known.
+    bounds: dict[tuple[Unit, ...], Bound | None] = field(default_factory=dict)
     #: By launch, the CTAs that touched anything; of one with too many nothing.
     busy: dict[int, Array] = field(default_factory=dict)
     complete: bool = True

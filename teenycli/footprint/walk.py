@@ -244,18 +244,18 @@ class Walk:
     def _compare(self, op: Op, values: Sequence[Value], lanes: Array, perhaps: Array) -> None:
         """Note how near to a number that is passed the indices of ``lanes`` come."""
         bounds, comparison = self.trace.bounds, self.guide.comparisons[id(op)]
-        params = comparison.params
-        known = bounds.get(params)
+        units = comparison.units
+        known = bounds.get(units)
         index, limit = values[comparison.index], values[1 - comparison.index]
-        if len(index.bits) == 1 or (known is None and params in bounds) or (known is not None and known.nearest >= 0):
+        if len(index.bits) == 1 or (known is None and units in bounds) or (known is not None and known.nearest >= 0):
             return
         if not (index.certain and limit.certain and len(limit.bits) == 1) or self._any(perhaps):
-            bounds[params] = None
+            bounds[units] = None
             return
         most, last = (int(typed(bits, op.mods).max()) for bits in (index.bits[lanes], limit.bits))
         last -= comparison.strict
         if known is None or most - last > known.nearest:
-            bounds[params] = Bound(op, params, self.threads.where.launch, last, most - last)
+            bounds[units] = Bound(op, units, self.threads.where.launch, last, most - last)
 
     def _value(self, frame: Frame, source: Source) -> Value:
         held = None if source.register is None else frame.registers.get(source.register)

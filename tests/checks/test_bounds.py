@@ -98,6 +98,20 @@ class TestBounds:
         assert said(teeny, tmp_path, op | {"launches": 2}, "bound-not-reached") == []
         assert len(said(teeny, tmp_path, op | {"launches": 1}, "bound-not-reached")) == 1
 
+    def test_a_member_beside_one_that_a_loop_is_computed_from(self, teeny: Teeny, tmp_path: Path) -> None:
+        body = (
+            "ld.param.u64 %d1,[x]; ld.param.u32 %r1,[s]; ld.param.u32 %r7,[s+4]; mov.u32 %r2,%ctaid.x; "
+            "mov.u32 %r5,%tid.x; mad.lo.s32 %r4,%r2,64,%r5; setp.ge.s32 %p1,%r4,%r1; @%p1 ret; sub.s32 %r6,%r7,%r5; "
+            f"setp.lt.s32 %p2,%r6,0; @%p2 ret; {ADD}"
+        )
+        op = self.op(tmp_path, "") | {
+            "ptx": kernel(tmp_path, ".param .u64 x, .param .align 4 .b8 s[8]", body),
+            "args": ["ptr x", "{u32 N, u32 1000}"],
+        }  # fmt: skip
+        (message,) = said(teeny, tmp_path, op, "bound-not-reached")
+        assert "argument 1" in message
+        assert "at byte 0 bounds the kernel at index 199" in message
+
     def test_the_samples(self, teeny: Teeny, tmp_path: Path) -> None:
         op = {**SAMPLES["accumulate_cuda"], "grid": ["cdiv(N, 2 * BLOCK)"], "cases": [{"N": 257}]}
         assert said(teeny, tmp_path, op, "bound-not-reached")
