@@ -2,7 +2,8 @@
 
 A vector add of 256M floats by ``teeny run``, at the time that its table has, against a copy from device to device, as
 if that moved as many bytes: at least 95% of its bandwidth. A launch through ``CudaDevice`` against one by cuda.core, of
-the same kernel, both waited for and timed by events: at most 1.1 times. Needs a GPU, else nothing is measured.
+the same kernel, both waited for and timed by events: at most 1.1 times, by the events and by the clock. Needs a GPU,
+else nothing is measured.
 """
 
 from __future__ import annotations
@@ -133,8 +134,13 @@ def called(function: Callable[..., tuple[Any, ...]], *arguments: object) -> Any:
 
 
 def launch_rows(device: CudaDevice, launches: int) -> Iterator[Row]:
-    """Launches of one CTA, so many in a row: ours against bare ones that are timed too, and against bare ones."""
+    """Launches of one CTA: what events say of ours and of bare ones, by turns; and so many in a row by the clock, ours
+    against bare ones that are timed too, and against bare ones."""
     with adding(device, BLOCK) as (add, addresses):
+        with bare([*addresses, np.int32(BLOCK)], is_timed=True) as base:
+            by_events = [(add(), base()) for _ in range(launches)]
+        ours, theirs = (Figure.of(each) for each in zip(*by_events, strict=True))
+        yield Row("a launch by its events, against bare and timed", ours, theirs, COST)
         for name, is_timed, limit in (("bare and timed", True, COST), ("bare", False, None)):
             with bare([*addresses, np.int32(BLOCK)], is_timed=is_timed) as base:
                 title = f"{launches} launches, against {name}"
@@ -158,8 +164,9 @@ def adding(device: CudaDevice, floats: int) -> Iterator[tuple[Callable[[], float
 
 
 @contextmanager
-def bare(arguments: Sequence[object], *, is_timed: bool) -> Iterator[Callable[[], None]]:
-    """One launch by cuda.core alone, waited for; ``is_timed``: by events around it, as ``CudaDevice`` does it."""
+def bare(arguments: Sequence[object], *, is_timed: bool) -> Iterator[Callable[[], float]]:
+    """One launch by cuda.core alone, waited for; ``is_timed``: by events around it, as ``CudaDevice`` does it, which
+    give its milliseconds, else 0."""
     core = packages().core
     gpu = core.Device(0)
     gpu.set_current()
@@ -169,16 +176,17 @@ def bare(arguments: Sequence[object], *, is_timed: bool) -> Iterator[Callable[[]
     config = core.LaunchConfig(grid=1, block=BLOCK)
     start, end = (gpu.create_event(core.EventOptions(timing_enabled=True)) for _ in range(2))
 
-    def timed() -> None:
+    def timed() -> float:
         stream.record(start)
         core.launch(stream, config, kernel, *arguments)
         stream.record(end)
         end.sync()
-        _ = end - start
+        return float(end - start)
 
-    def untimed() -> None:
+    def untimed() -> float:
         core.launch(stream, config, kernel, *arguments)
         stream.sync()
+        return 0.0
 
     try:
         yield timed if is_timed else untimed

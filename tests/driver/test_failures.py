@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.device, pytest.mark.usefixtures("engine")]
 #: CUDA_ERROR_ILLEGAL_STATE, of which nothing special is known; and a fault, after which nothing works.
 PLAIN, STICKY = "401", "719!"
 NAMES = {PLAIN: "CUDA_ERROR_ILLEGAL_STATE", STICKY: "CUDA_ERROR_LAUNCH_FAILED"}
-LOADING = ("cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncGetAttribute", "cuFuncGetParamInfo")
+LOADING = ("cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncLoad", "cuFuncGetAttribute", "cuFuncGetParamInfo")
 #: What stays when one of these fails, and no more.
 RELEASES = {"cuMemFree": "allocations", "cuMemFreeAsync": "allocations", "cuMemFreeHost": "pinned",
             "cuModuleUnload": "modules", "cuEventDestroy": "events",

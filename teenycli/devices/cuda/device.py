@@ -163,6 +163,7 @@ class CudaDevice:
         began = time.perf_counter()
         try:
             handle = self._driver.function(self._module(module.source), entry)
+            self._driver.make_ready(handle)
             compile_ms = (time.perf_counter() - began) * 1e3
             facts = Facts(
                 self._limits,
@@ -222,11 +223,12 @@ class CudaDevice:
         config = launch_config(launch, kernel.entry, self._gpu.sm)
         try:
             self._opt_in(kernel, launch)
+            queue = self._driver.prepared(kernel.function, config, arguments)
             with printing(to_stderr=self._prints_to_stderr):
                 # Should anything break in from here on, the kernel may still run, and every call would wait for it.
                 self._lost = f"launch {launch.index} of '{launch.entry}' has not ended"
                 self._driver.record(self._start)
-                self._driver.launch(kernel.function, config, arguments)
+                queue()
                 self._driver.record(self._end)
                 self._wait(launch, timeout)
                 self._lost = None

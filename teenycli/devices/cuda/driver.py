@@ -273,6 +273,15 @@ class Driver:
         """The entry ``name`` of a module."""
         return self._call("cuModuleGetFunction", module, name.encode())
 
+    def make_ready(self, function: Any) -> None:
+        """Have an entry's code on the device now. A driver leaves that to the first launch, whose time it then counts
+        in (CUDA C++ Programming Guide, "Lazy Loading"); one older than CUDA 12.4 cannot be asked."""
+        try:
+            self._call("cuFuncLoad", function)
+        except DriverError as error:
+            if error.code != NEEDS_NEWER_DRIVER:
+                raise
+
     def variable(self, module: Any, name: str) -> tuple[int, int] | None:
         """Address and size in bytes of a variable of a module; None where the compiled code has none of that name."""
         try:
@@ -318,8 +327,9 @@ class Driver:
 
     # --- launches ------------------------------------------------------------------------------------------------
 
-    def launch(self, function: Any, config: Config, arguments: Sequence[bytes]) -> None:
-        """Queue one launch. ``arguments`` are the exact bytes of each parameter, in order."""
+    def prepared(self, function: Any, config: Config, arguments: Sequence[bytes]) -> Callable[[], None]:
+        """What queues one launch when it is called: all else is done before, so that no GPU waits for it between two
+        events. ``arguments`` are the exact bytes of each parameter, in order."""
         native = self._cu.CUlaunchConfig()
         native.gridDimX, native.gridDimY, native.gridDimZ = config.grid
         native.blockDimX, native.blockDimY, native.blockDimZ = config.block
@@ -329,7 +339,11 @@ class Driver:
         native.attrs = attributes
         native.numAttrs = len(attributes)
         held = _Arguments(arguments)
-        self._call("cuLaunchKernelEx", native, function, held.pointers, 0)
+
+        def launch() -> None:
+            self._call("cuLaunchKernelEx", native, function, held.pointers, 0)
+
+        return launch
 
     def _launch_attributes(self, config: Config) -> list[Any]:
         def attribute(name: str) -> Any:

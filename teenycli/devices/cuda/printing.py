@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 _STDOUT, _STDERR = 1, 2
 
@@ -41,4 +42,9 @@ def printing(*, to_stderr: bool) -> Iterator[None]:
 def _flush() -> None:
     """Write out what C's own streams hold; on Windows no library is known to be the one that the driver uses."""
     if sys.platform != "win32":
-        ctypes.CDLL(None).fflush(None)
+        _libc().fflush(None)
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)

@@ -116,7 +116,7 @@ def launch(cuda: FakeCuda, config: Config, arguments: list[bytes]) -> Any:
     cuda.driver.table = [(0, len(value)) for value in arguments]
     driver = opened(cuda)
     function = driver.function(driver.load(b"\0"), "k")
-    driver.launch(function, config, arguments)
+    driver.prepared(function, config, arguments)()
     return cuda.driver.configs[-1]
 
 
