@@ -354,3 +354,14 @@ def test_cuda_core_computes_with_it(gpus: Engine) -> None:
     # cuda.core never unloads what it has loaded.
     assert int(pytest.importorskip("cuda.bindings.driver").cuLibraryUnload(code.handle)[0]) == 0
     assert "cuMemAllocFromPoolAsync" in gpus.standin.calls()
+
+
+def test_the_code_is_on_the_device_before_a_launch_is_timed(gpus: Engine, teeny: Teeny, tmp_path: Path) -> None:
+    write(tmp_path)
+    run = ("run", "--ptx", tmp_path / "k.ptx", "--grid", 1, "--block", 1, "-a", "p=u32[1]", "--device", "cuda")
+    gpus.standin.clear()
+    assert teeny(*run).code == 0
+    calls = gpus.standin.calls()
+    first = calls.index("cuEventRecord")
+    assert calls.index("cuFuncLoad") < first
+    assert calls[first : first + 3] == ["cuEventRecord", "cuLaunchKernelEx", "cuEventRecord"]
