@@ -358,7 +358,7 @@ def test_cuda_core_computes_with_it(gpus: Engine) -> None:
 
 def test_the_code_is_on_the_device_before_a_launch_is_timed(gpus: Engine, teeny: Teeny, tmp_path: Path) -> None:
     write(tmp_path)
-    run = ("run", "--ptx", tmp_path / "k.ptx", "--grid", 1, "--block", 1, "-a", "p=u32[1]", "--device", "cuda")
+    run = ("run", "--ptx", tmp_path / "k.ptx", "--grid", "1", "--block", "1", "-a", "p=u32[1]", "--device", "cuda")
     gpus.standin.clear()
     assert teeny(*run).code == 0
     calls = gpus.standin.calls()
