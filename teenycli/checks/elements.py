@@ -27,7 +27,9 @@ def element_types(subject: Subject) -> Iterator[Finding]:
     """
     for argument, slot, buffer, use in _pointers(subject):
         accesses = {_element(access.type) for access in use.accesses if access.kind != "other"}
-        misfit = _misfit(buffer.dtype, set(use.elements), accesses)
+        # What is loaded and stored as a double, say, may be two singles that are only moved.
+        moved = {each for each in accesses & {*_FLOATS} if DTYPES[each].size != buffer.dtype.size}
+        misfit = _misfit(buffer.dtype, {*use.elements} - (moved - subject.compiled.computed), accesses)
         if misfit is not None:
             yield _finding(subject, argument, slot, buffer, misfit, certain=_is_certain(buffer.dtype, accesses))
 
@@ -40,7 +42,12 @@ def _pointers(subject: Subject) -> Iterator[tuple[Argument, Slot, Buffer, Use]]:
 
 
 def _misfit(dtype: DType, kinds: set[str], accesses: set[str]) -> str | None:
-    """What the memory holds to the body, in words, if that is not ``dtype``; ``kinds`` are ``Roles.elements``."""
+    """What the memory holds to the body, in words, if that is not ``dtype``; ``kinds`` are ``Roles.elements``.
+
+    Bytes may be records of anything.
+    """
+    if dtype.name == "u8":
+        return None
     floats = sorted(kinds & set(_FLOATS))
     if dtype.name in floats:
         return None
@@ -53,7 +60,7 @@ def _misfit(dtype: DType, kinds: set[str], accesses: set[str]) -> str | None:
             return f"computes with integers of {8 * dtype.size} bits"
         # Half a float is no use to a kernel; single bytes are how anything may be copied.
         if widths and 8 < max(widths) < 8 * dtype.size:
-            return f"reads and writes only {max(widths)} bits at a time"
+            return f"moves only {max(widths)} bits at a time"
     return None
 
 

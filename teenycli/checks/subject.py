@@ -13,11 +13,12 @@ from msgspec import Struct
 
 from teenycli.arch import Limits, Target, limits_of, parse_target
 from teenycli.errors import Place
-from teenycli.launch.plan import Argument, Field, Launch, Plan
+from teenycli.launch.plan import Argument, Buffer, Field, Launch, Plan
 from teenycli.manifest.spec import ArgSpec, KernelSpec, OpSpec
 from teenycli.ptx import code_of
 from teenycli.ptx.axes import axes_read
 from teenycli.ptx.code import Code, Op
+from teenycli.ptx.elements import FLOATS
 from teenycli.ptx.flow import Flow
 from teenycli.ptx.layout import Slot, layout
 from teenycli.ptx.metadata import Metadata, metadata_of
@@ -79,6 +80,18 @@ class Compiled(Struct, dict=True):
     def warp_wide(self) -> Op | None:
         """An instruction that a whole warp takes part in."""
         return warp_wide(self.code)
+
+    @cached_property
+    def computed(self) -> frozenset[str]:
+        """The floating-point types that something is computed in: what is of others is only moved."""
+        codes = [code_of(self.module, function) for function in functions_reached(self.module, self.entry)]
+        ops = (op for code in codes for op in code.ops if op.opcode not in ("ld", "ldu", "st", "mov", "selp", "shfl"))
+        return frozenset(FLOATS[kind] for op in ops for kind in op.mods.values() if kind in FLOATS)
+
+    @cached_property
+    def has_locks(self) -> bool:
+        """Whether threads may take turns: an exchange that asks what was there is how they lock others out."""
+        return any(op.opcode == "atom" and op.mods.get("op") == "cas" for op in self.code.ops)
 
     @cached_property
     def axes(self) -> tuple[str, str]:
@@ -222,6 +235,10 @@ class Subject(Struct, dict=True):
             if name.startswith(f"{origin.prefix}."):
                 return origin.place(name.removeprefix(f"{origin.prefix}."))
         return self.kernel.origin.place(name)
+
+    def source_of(self, buffer: Buffer) -> str:
+        """The key of the argument that points to ``buffer``."""
+        return next((argument.source for argument in self.args if buffer.name in argument.buffers), "args")
 
     def named(self, argument: Argument, item: Field) -> str | None:
         """The dim, scalar or const that ``argument`` passes as it is; None for anything else that comes to a value."""

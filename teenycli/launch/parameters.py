@@ -124,7 +124,7 @@ class _Reader(Struct, frozen=True):
         if self.declared.kind is not None or not self.usage.address:
             return False
         # An address is made with it: by adding it alone, it is where the address begins.
-        return not (self.usage.factor or self.usage.bound or self.usage.divisor or self.usage.types)
+        return self.usage.base and not (self.usage.factor or self.usage.bound or self.usage.divisor or self.usage.types)
 
     def _pointer(self) -> Parameter:
         if self.usage.unused:

@@ -77,7 +77,7 @@ class Elements:
     def _observe(self, record: Record, reads: dict[int, int], writes: dict[int, int]) -> None:
         for _, node in record.bases:
             reads[node] |= 1
-        if record.op.opcode in ("ld", "ldu", "st", "mov"):
+        if record.op.opcode in ("ld", "ldu", "st", "mov") or _asks_for_sign(record.op):
             return
         bits = self._bits.get(id(record.shape))
         if bits is None:
@@ -93,7 +93,7 @@ class Elements:
     def _telling(self, record: Record) -> list[int]:
         """For each operand of an instruction the bit of its type, 0 where it says nothing of what the value is."""
         kinds = [kind or "" for kind in record.shape.types]
-        counts = record.op.opcode in _COUNTS
+        counts = record.op.opcode in _COUNTS and not _orders(record.op)
         if record.op.opcode == "cvt":  # between integers it only moves bits
             counts = any(kind in FLOATS for kind in kinds)
         return [self._bit(kind) if kind in FLOATS or (counts and kind not in ("", "pred")) else 0 for kind in kinds]
@@ -111,6 +111,10 @@ class Elements:
         if not record.values and not record.targets:
             return f"b{width}"  # a constant: compilers store that of a float as an integer
         kinds = self._moved(record)
+        if _orders(record.op):
+            declared = f"b{width}"
+        elif record.op.opcode in ("atom", "red") and record.op.mods.get("op") in ("add", "inc", "dec"):
+            return f"s{width}"  # by no type of floats: integers are counted
         floats = {FLOATS[kind] for kind in kinds if kind in FLOATS}
         fitting = sorted(kind for kind in floats if _FLOAT_BITS[kind] <= width)
         if fitting:
@@ -124,9 +128,10 @@ class Elements:
     def _moved(self, record: Record) -> set[str]:
         """What is known of the registers that a memory access moves."""
         bits = 0
-        for node in (*record.targets, *(node for _, node in record.values)):
-            bits |= self._writes.get(node, 0) if record.op.opcode != "ld" else 0
-            bits |= self._reads.get(node, 0) if record.op.opcode != "st" else 0
+        for _, node in record.values:
+            bits |= self._writes.get(node, 0)
+        for node in record.targets:
+            bits |= self._reads.get(node, 0)
         return {name for k, name in enumerate(self._names) if bits >> k & 1}
 
     def _holdable(self, node: int) -> int:
@@ -136,6 +141,16 @@ class Elements:
             sizes = [_FLOAT_BITS.get(FLOATS.get(name, ""), 0) for name in self._names]
             self._fitting[width] = sum(1 << k for k, size in enumerate(sizes) if size <= width)
         return self._fitting[width]
+
+
+def _asks_for_sign(op: Op) -> bool:
+    """Whether integers are compared with 0 or -1 alone, as the sign of a float is asked for."""
+    return op.opcode == "setp" and any(operand in (Int(0), Int(-1)) for operand in op.operands)
+
+
+def _orders(op: Op) -> bool:
+    """Whether it is an atomic minimum or maximum of integers: the order of floats of one sign is that of their bits."""
+    return op.opcode in ("atom", "red") and op.mods.get("op") in ("min", "max") and op.mods["type"] not in FLOATS
 
 
 def _records(flow: Flow) -> Iterator[Record]:

@@ -60,7 +60,19 @@ class TestSamples:
         ("ld.global.u32 %r1,[%d1]; add.s32 %r1,%r1,1; st.global.u32 [%d1],%r1;", "i32 u32 u8 i64", "f32"),
         ("ld.global.b16 %h1,[%d1]; cvt.rn.f16x2.e4m3x2 %r1,%h1; st.global.b16 [%d1],%h1;", "e4m3 u8 i8", "e5m2 f16"),
         ("atom.global.add.f32 %f1,[%d1],%f2;", "f32", "f16 i32"),
-        ("ld.global.f64 %g1,[%d1]; st.global.f64 [%d1],%g1;", "f64", "f32 i64"),
+        ("ld.global.f64 %g1,[%d1]; st.global.f64 [%d1],%g1;", "f64 f32", "i64"),
+        ("ld.global.f64 %g1,[%d1]; add.f64 %g1,%g1,%g1; st.global.f64 [%d1],%g1;", "f64", "f32 i64"),
+        # Floats in an order that integers have, too: by their signs, and largest by atomics.
+        (("ld.global.u32 %r1,[%d1]; setp.lt.s32 %p1,%r1,0; selp.b32 %r2,-1,0x80000000,%p1; xor.b32 %r1,%r1,%r2; "
+         "st.global.u32 [%d1],%r1;"), "f32 u32 i32", ""),
+        (("setp.gt.s32 %p1,%r1,-1; @%p1 red.global.max.s32 [%d1],%r1; "
+         "@!%p1 red.global.min.u32 [%d1],%r1;"), "f32 i32", ""),
+        ("red.global.add.s32 [%d1],%r1;", "i32", "f32"),
+        # A lock's zero is also the zero of floats.
+        (("mov.b32 %r1,0; mov.b32 %r2,%r1; add.f32 %f1,%r2,%r2; atom.global.cas.b32 %r3,[%d1],%r1,1; "
+         "st.global.b32 [%d1],0;"), "i32 u32", ""),
+        (("ld.global.u8 %h1,[%d1]; ld.global.b16 %h2,[%d1+2]; add.f16 %h2,%h2,%h2; "
+         "st.global.b16 [%d1+2],%h2;"), "u8", "i8"),
     ],
 )  # fmt: skip
 def test_bits_may_be_of_any_type_until_something_computes_with_them(

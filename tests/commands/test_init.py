@@ -280,8 +280,8 @@ def test_buffers_and_what_is_no_extent(teeny: Teeny) -> None:
     assert (op["scalars"], op["dims"]) == ({"p1": OPEN}, {"p0": OPEN})
 
 
-def test_a_buffer_of_two_element_types_is_left_open(teeny: Teeny) -> None:
-    """Triton takes the maximum of floats by atomics on integers."""
+def test_a_maximum_of_floats_by_atomics_on_integers(teeny: Teeny) -> None:
+    """As Triton takes it, and many by hand: the order of floats of one sign is that of their bits."""
     text, ops = drafted(teeny, CORPUS / "triton" / "atomics.ptx")
-    assert ops["atomics"]["inputs"][1] == {"name": "p1", "shape": [OPEN], "dtype": OPEN, "init": "zeros"}
-    assert "as f32, s32: the dtype is open" in text
+    assert ops["atomics"]["inputs"][1] == {"name": "p1", "shape": [OPEN], "init": "zeros"}
+    assert "updated atomically, as f32" in text
