@@ -202,8 +202,9 @@ def _number_kinds(offset: int, size: int, slot: Slot, usage: Usage) -> tuple[boo
     part = usage.part(offset)
     if part is not None and part.size == size:
         loads = [load.type for load in part.loads]
-        floats = any(kind[0] == "f" for kind in loads) or part.as_float
-        integers = any(kind[0] in "us" for kind in loads) or part.as_integer
+        declared_float = slot.param.type[0] == "f"  # what is only moved may be loaded as anything
+        floats = declared_float or any(kind[0] == "f" for kind in loads) or part.as_float
+        integers = part.as_integer or (not declared_float and any(kind[0] in "us" for kind in loads))
         if floats or integers:
             return floats, integers
     declared = slot.param.type[0]
