@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from teenycli.checks.arguments import argument_count, argument_kind, argument_width, parameter_bytes
-from teenycli.checks.buffers import null_pointers, unused_buffers, unused_parameters
+from teenycli.checks.buffers import unused_buffers, unused_parameters
 from teenycli.checks.data import globals_known, initial_data, row_strides
 from teenycli.checks.direction import buffer_direction, outputs_read, with_directions
 from teenycli.checks.elements import element_types
@@ -45,7 +45,7 @@ _BUFFERS: tuple[PlanRule, ...] = (buffer_direction,)
 #: What arguments mean to the kernel: asked where each of them fits its parameter.
 _MEANING: tuple[PlanRule, ...] = (unused_buffers, outputs_read)
 _VALUES: tuple[Rule, ...] = (
-    null_pointers, unread_axes, element_types, stride_values, extents_known, values_fit, index_reach, unused_parameters,
+    unread_axes, element_types, stride_values, extents_known, values_fit, index_reach, unused_parameters,
 )  # fmt: skip  # fmt: skip
 _GEOMETRY: tuple[Rule, ...] = (
     parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, compiled_consts, cluster_shape,
@@ -71,7 +71,7 @@ def check(plan: Plan, module: Module, spec: OpSpec, host: Host | None = None) ->
     subjects = subjects_of(plan, module, spec, host)
     found = [
         *_of_plan(_TARGETS, subjects),
-        *with_swaps(subjects, _of_arguments(subjects), _of_arguments),
+        *with_swaps(subjects, _of_arguments(subjects), _of_arguments, _touched),
         *_of_launches(_GEOMETRY, subjects),
         *_of_plan(_DATA, subjects),
     ]
@@ -103,6 +103,15 @@ def check_memory(
 
     # All exchanges together take no longer than the launches themselves may.
     return _worst_first(with_swaps(subjects, found, ask, tries=work // 4 // max(trace.spent, 1)))
+
+
+def _touched(exchanged: Sequence[Subject]) -> list[Finding] | None:
+    """What launches touch that they should not; None where that is not seen to the end, or takes too long."""
+    if exchanged[0].module.source.image is not None:
+        return None
+    trace = traced(exchanged, MEMORY_WORK // 4, indices(exchanged[0]))
+    outputs = [buffer.name for buffer in exchanged[0].plan.buffers if buffer.is_output]
+    return list(memory(exchanged, trace, outputs)) if trace.complete or trace.misses else None
 
 
 def _worst_first(found: list[Finding]) -> list[Finding]:

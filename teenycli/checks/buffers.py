@@ -84,13 +84,14 @@ def unused_parameters(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def null_pointers(subject: Subject) -> Iterator[Finding]:
+def null_pointers(subject: Subject, doubtful: int = -1) -> Iterator[Finding]:
     """Null is passed only where the kernel asks for it before it goes there, or never does.
 
-    A pointer that nothing is compared with may still be looked at only where a flag says so.
+    A pointer that nothing is compared with may still be looked at only where a flag says so: ``doubtful`` are the
+    parameters (bits) through which it is not known whether anything is accessed. What surely is, is told by itself.
     """
     for argument, slot, item, use in subject.passed:
-        if item.value != Address() or use is None or not (use.reads or use.writes):
+        if item.value != Address() or use is None or not (use.reads or use.writes) or not doubtful >> slot.index & 1:
             continue
         if not (use.bound or use.guard or use.escaped):
             yield Finding(

@@ -68,6 +68,8 @@ def _is_stride(buffer: Buffer, value: object) -> bool:
     another, of its rows where they lie apart, of some rows at once, or of equal parts of a row."""
     assert isinstance(value, int)
     strides, spans, size = [stride for stride in _strides(buffer) if stride > 1], _spans(buffer), buffer.dtype.size
+    if len(buffer.shape) > 1 and buffer.shape[-1] == buffer.shape[-2]:
+        spans |= {strides[-1] + 1, strides[-1] - 1} if strides else set()  # along the diagonals of a square
     row = buffer.shape[-1] if buffer.shape else 1
     return any(
         count <= 1 or count in spans or (count < row and row % count == 0) or any(count % s == 0 for s in strides)

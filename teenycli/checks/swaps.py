@@ -23,12 +23,13 @@ _ANSWERS = 2
 Ask = Callable[[Sequence[Subject]], list[Finding] | None]
 
 
-def with_swaps(subjects: Sequence[Subject], found: list[Finding], ask: Ask, tries: int = _TRIES) -> list[Finding]:
+def with_swaps(
+    subjects: Sequence[Subject], found: list[Finding], ask: Ask, confirm: Ask | None = None, tries: int = _TRIES
+) -> list[Finding]:
     """``found``, what ``ask`` finds in the launches, with a hint where two arguments look swapped.
 
-    ``tries`` is how many launches are looked at with two arguments exchanged.
-
-    They do where all errors and warnings are gone once they are exchanged, in every launch.
+    They do where all errors and warnings are gone once they are exchanged, in every launch, and where ``confirm``,
+    which may take longer, has none either. ``tries`` is how many launches are looked at with two arguments exchanged.
     """
     if not any(_counts(finding) for finding in found):
         return found
@@ -37,11 +38,19 @@ def with_swaps(subjects: Sequence[Subject], found: list[Finding], ask: Ask, trie
         exchanged = _in_one_plan([_exchanged(subject, one, other) for subject in subjects])
         asked = ask(exchanged)
         if asked is not None and not any(_counts(finding) for finding in asked):
-            fitting.append((one, other))
+            fitting.append((one, other, exchanged))
     if not 1 <= len(fitting) <= _ANSWERS:
         return found
-    hint = " or ".join(_words(subjects[0].args, *pair) for pair in fitting)
+    confirmed = [(one, other) for one, other, exchanged in fitting if _is_clean(exchanged, confirm)]
+    if not confirmed:
+        return found
+    hint = " or ".join(_words(subjects[0].args, *pair) for pair in confirmed)
     return [finding.but(hint=hint) if _counts(finding) else finding for finding in found]
+
+
+def _is_clean(exchanged: Sequence[Subject], confirm: Ask | None) -> bool:
+    asked = [] if confirm is None else confirm(exchanged)
+    return asked is None or not any(_counts(finding) for finding in asked)
 
 
 def _counts(finding: Finding) -> bool:

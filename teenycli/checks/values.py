@@ -114,10 +114,10 @@ def extents_known(subject: Subject) -> Iterator[Finding]:
     """
     for argument, slot, item, part in _integers(subject):
         assert isinstance(item.value, int)
-        if DTYPES[item.kind].is_float or not (part.bound or part.loop or part.divisor) or item.value <= _SMALL:
+        if DTYPES[item.kind].is_float or not (part.guard or part.loop or part.divisor) or item.value <= _SMALL:
             continue
-        if subject.named(argument, item) is not None:
-            continue
+        if subject.named(argument, item) is not None or item.value > 2 * max(_numbers(subject)):
+            continue  # what is far beyond all data bounds nothing: so no limit is passed
         if item.value not in _known(subject):
             what = "divides by" if part.divisor else "counts up to" if part.loop else "compares with"
             yield Finding(
@@ -148,6 +148,12 @@ def _derived(own: frozenset[int], dims: frozenset[int]) -> frozenset[int]:
         for factor in {*_POWERS, *factors}:
             made |= {number // factor, -(-number // factor), -(-number // factor) * factor}
     return frozenset(made)
+
+
+def data_extents(buffers: Sequence[Buffer]) -> frozenset[int]:
+    """Extents and sizes of buffers, of dimensions that follow one another, and equal parts of these."""
+    own = {number for buffer in buffers for number in _of_buffer(buffer) if number > 1}
+    return frozenset({number // factor for number in own for factor in (1, *_POWERS) if number % factor == 0})
 
 
 def _numbers(subject: Subject) -> set[int]:

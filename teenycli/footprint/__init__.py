@@ -112,6 +112,7 @@ class Survey:
         """The buffers that the addresses of ``op`` may lie in: those of the parameters that flow into them, and all
         where that is not known."""
         bits = self._origins(op) if code.function is self.entry else 0
+        trace.doubtful |= bits or -1
         if not bits:
             return list(trace.buffers)
         values = [item.value for argument in launch.args if bits >> argument.index & 1 for item in argument.fields]

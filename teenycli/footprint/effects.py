@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from teenycli.footprint.trace import Access
-from teenycli.ptx.code import Mem, Op
+from teenycli.ptx.code import Mem, Op, Vec
 from teenycli.ptx.effects import Effect, effects_of
-from teenycli.ptx.model import type_width
+from teenycli.ptx.model import Float, Int, type_width
 
 #: Spaces in which no buffer lies, and those in which no walk looks at single accesses.
 _OWN = frozenset({"shared", "local", "param", "const"})
@@ -41,8 +41,15 @@ def access_of(op: Op) -> tuple[Access, Mem] | None:
             return Access(
                 op, size, size, effect.kind in _READS, effect.kind in _WRITES,
                 atomic=effect.kind == "atomic", is_shared=space_of(op) == "shared",
+                shares=effect.kind == "atomic" or _is_constant(op),
             ), mem  # fmt: skip
     return None
+
+
+def _is_constant(op: Op) -> bool:
+    """Whether a store is of numbers that are written out."""
+    value = op.operands[-1] if op.opcode == "st" else None
+    return all(isinstance(item, Int | Float) for item in (value.items if isinstance(value, Vec) else (value,)))
 
 
 def _space(effect: Effect) -> str:

@@ -28,6 +28,9 @@ _MOST_IN_ALL, _MOST_CTAS = 1 << 27, 1 << 26
 #: All bits of the number of a place.
 _PLACES = (1 << 64 - SHIFT) - 1
 
+#: Where the number of the launch begins in an owner's.
+_LAUNCH = 40
+
 #: Lanes by their indices, or all of them.
 Lanes = Array | slice
 
@@ -97,7 +100,7 @@ class Where(Struct, frozen=True, dict=True):
     @cached_property
     def owners(self) -> Array:
         """A number above 0 for each lane, that of its launch and CTA."""
-        return np.repeat((self.launch << 40) + 1 + self.ctas, self.threads)
+        return np.repeat((self.launch << _LAUNCH) + 1 + self.ctas, self.threads)
 
     def names(self, lane: int) -> tuple[Triple, Triple]:
         """Block and thread indices of a lane."""
@@ -111,7 +114,8 @@ def _unravel(number: int, extents: Triple) -> Triple:
 
 
 class Access(Struct):
-    """What an instruction does in memory: bytes at an address, aligned to ``align``; ``atomic`` where CTAs may meet."""
+    """What an instruction does in memory: bytes at an address, aligned to ``align``; ``atomic`` where CTAs may meet.
+    ``shares``: they may, too, where what is stored is the same for all."""
 
     op: Op
     size: int
@@ -120,6 +124,7 @@ class Access(Struct):
     writes: bool
     atomic: bool = False
     is_shared: bool = False
+    shares: bool = False
 
 
 class Span(NamedTuple):
@@ -171,6 +176,8 @@ class Trace:
     plan: Plan
     buffers: dict[str, Touched] = field(default_factory=dict)
     misses: dict[tuple[str, str | None, int], Miss] = field(default_factory=dict)
+    #: Parameters (bits, all set where they are not known) through which something may be accessed, or not.
+    doubtful: int = 0
     #: By what has a part in a bound: the comparison that came nearest to it, None where what is compared is not known.
     bounds: dict[tuple[Unit, ...], Bound | None] = field(default_factory=dict)
     #: By launch, the CTAs that touched anything; of one with too many nothing.
@@ -269,7 +276,7 @@ class Trace:
         item = touched.buffer.dtype.size
         if access.size < item and np.bitwise_or.reduce(span.addresses) & (item - 1):
             touched.pieces = min(touched.pieces or access.size, access.size)
-        owned = sure and access.writes and not access.atomic and touched.owner is not None
+        owned = sure and access.writes and not access.shares and touched.owner is not None
         owners = where.owners[lanes] if owned else None
         for elements, by in _elements(span, place, outside, item, max(access.size // item, 1), owners):
             if read is not None:
@@ -325,7 +332,7 @@ def _own(owner: Array, contested: Array, elements: Lanes, by: Array) -> None:
     """``elements`` are written by these owners: note those that another one wrote, or writes too."""
     before = owner[elements]
     if before.any():
-        strange = (before > 0) & (before != by)
+        strange = (before > 0) & (before != by) & (before >> _LAUNCH == by >> _LAUNCH)
         contested[elements if isinstance(elements, slice) else elements[strange]] |= (
             strange if isinstance(elements, slice) else True
         )

@@ -54,7 +54,7 @@ class Budget(Struct):
 
 class Guide(Struct, frozen=True):
     """What a walk asks about the kernel: the slice of a function, where it has a body; the buffers that the addresses
-    of an instruction may lie in; its comparisons of indices."""
+    of an instruction, which is doubtful, may lie in; its comparisons of indices."""
 
     slice_of: Callable[[Function], Slice | None]
     reaches: Callable[[Code, Op], list[str]]
@@ -311,6 +311,8 @@ class Walk:
             chosen = some if address.certain else some & address.known
             count = int(np.count_nonzero(chosen))
             if count:
+                if not sure:
+                    self.guide.reaches(frame.slice.code, access.op)
                 self.budget.take(count * 4)
                 self.trace.touch(self.threads.arena, access, self.threads.where, chosen, address.bits, sure)
 
