@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from teenycli.footprint.lanes import Array
 
 
-#: Up to so many rows or columns all of them count.
+#: Up to so many rows or columns all of them count, and up to this a dim is no extent.
 _FEW = 8
 
 
@@ -194,9 +194,9 @@ def _is_chosen(subject: Subject, held: Array, shape: tuple[int, ...]) -> bool:
     """Whether ``held``, a flat array of bools, is what a kernel may want of a tensor.
 
     That are all elements with certain indices in each dimension, if these do not merely end too soon in one other than
-    the first, as they would by another one's bound (unless a scalar, or an extent of another buffer, is passed that is
-    no extent here, but says where; or it is the first alone and nothing is bounded by 1); and what has a part in all
-    rows, columns and so on, as a diagonal has, or a triangle, in all but the first and the last.
+    the first, as they would by another one's bound (unless a scalar or a dim is passed that is no extent here, but says
+    where; or it is the first alone and nothing is bounded by 1); and what has a part in all rows, columns and so on, as
+    a diagonal has, or a triangle, in all but the first and the last. Small dims are the windows and steps of others.
     """
     axes = _axes(held, shape)
     long = [axis for axis in axes if len(axis) > 1]
@@ -205,9 +205,8 @@ def _is_chosen(subject: Subject, held: Array, shape: tuple[int, ...]) -> bool:
     if prod(int(axis.sum()) for axis in axes) != int(held.sum()):
         return False
     others = {extent for buffer in subject.plan.buffers for extent in buffer.shape} | {*subject.plan.scalars.values()}
-    named = {
-        item.value for argument, _, item, _ in subject.passed if subject.named(argument, item) is not None
-    } & others
+    named = {item.value for argument, _, item, _ in subject.passed if subject.named(argument, item) is not None}
+    named = {value for value in named if value in others or (isinstance(value, int) and value > _FEW)}
     ones = any(item.value == 1 and use is not None and (use.bound or use.loop) for _, _, item, use in subject.passed)
     passed = {*named, *(() if ones else (1,))} - {*shape}
     ends = [int(axis.sum()) for axis in axes[1:] if not axis.all() and axis[: int(axis.sum())].all()]
