@@ -29,7 +29,8 @@ def read_bytes(path: str, limit: int, ending: str) -> bytes:
         hint = _neighbour(path, ending)
         raise TeenyError("file-not-found", "there is no such file", where=where, hint=hint) from None
     except IsADirectoryError:
-        raise TeenyError("not-a-file", "this is a directory, not a file", where=where) from None
+        hint = f"name its files: {path.rstrip('/')}/*{ending}"
+        raise TeenyError("not-a-file", "this is a directory, not a file", where=where, hint=hint) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise TeenyError("unreadable", f"cannot read the file: {reason}", where=where) from None

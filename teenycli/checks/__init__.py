@@ -136,11 +136,11 @@ def _of_plan(rules: Sequence[PlanRule], subjects: Sequence[Subject]) -> Iterator
 
 def _of_launches(rules: Sequence[Rule], subjects: Sequence[Subject]) -> Iterator[Finding]:
     for rule in rules:
-        launches: dict[Finding, list[int]] = {}
+        launches: dict[Finding, dict[int, None]] = {}
         for subject in subjects:
             for finding in rule(subject):
-                launches.setdefault(finding, []).append(subject.launch.index)
-        yield from (_whiches(finding, which, len(subjects)) for finding, which in launches.items())
+                launches.setdefault(finding, {})[subject.launch.index] = None
+        yield from (_whiches(finding, [*which], len(subjects)) for finding, which in launches.items())
 
 
 def _whiches(finding: Finding, which: list[int], count: int) -> Finding:

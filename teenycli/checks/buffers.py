@@ -90,13 +90,14 @@ def null_pointers(subject: Subject, doubtful: int = -1) -> Iterator[Finding]:
     A pointer that nothing is compared with may still be looked at only where a flag says so: ``doubtful`` are the
     parameters (bits) through which it is not known whether anything is accessed. What surely is, is told by itself.
     """
-    for argument, slot, item, use in subject.passed:
+    for passing in subject.passed:
+        argument, slot, item, use = passing
         if item.value != Address() or use is None or not (use.reads or use.writes) or not doubtful >> slot.index & 1:
             continue
         if not (use.bound or use.guard or use.escaped):
             yield Finding(
                 "access-null",
-                f"argument {argument.index} '{argument.name}' is null, and through parameter {slot.index} the "
+                f"argument {passing.words} is null, and through parameter {slot.index} the "
                 f"kernel {'writes' if use.writes else 'reads'} without comparing it",
                 Severity.WARNING,
                 where=subject.key(argument.source),

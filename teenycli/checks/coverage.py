@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from teenycli.checks.strides import stands_still
-from teenycli.checks.subject import Passing, Subject
+from teenycli.checks.subject import Subject
 from teenycli.checks.values import data_extents
 from teenycli.checks.words import count, triple, which
 from teenycli.errors import Finding, Place, Severity
@@ -222,7 +222,7 @@ def _short_of_bounds(subjects: Sequence[Subject], trace: Trace) -> Iterator[Find
         if bound.nearest < 0 and not extents.isdisjoint((bound.last, bound.last + 1)):
             subject = next(s for s in subjects if s.launch.index == bound.launch)
             passed = ", ".join(
-                _named(each) for each in subject.passed if (each.slot.index, each.item.offset) in bound.units
+                each.words for each in subject.passed if (each.slot.index, each.item.offset) in bound.units
             )
             at = Place(subject.module.source.name, bound.op.at.line, bound.op.at.column)
             yield Finding(
@@ -235,12 +235,6 @@ def _short_of_bounds(subjects: Sequence[Subject], trace: Trace) -> Iterator[Find
                 note=f"the comparison is at {at}: grid {triple(subject.launch.grid)} of blocks "
                 f"{triple(subject.launch.block)}",
             )
-
-
-def _named(passing: Passing) -> str:
-    """``3 'N'``, of a struct with the place of the member."""
-    argument, offset = passing.argument, passing.item.offset
-    return f"{argument.index} '{argument.name}'" + (f" at byte {offset}" if len(argument.fields) > 1 else "")
 
 
 def _is_done(touched: Touched) -> bool:

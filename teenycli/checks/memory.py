@@ -70,8 +70,8 @@ def memory(subjects: Sequence[Subject], trace: Trace, largest: Collection[str]) 
     yield from _misses(subjects, trace)
     if any(miss.problem in ("bounds", "null") for miss in trace.misses.values()):
         return  # where accesses go astray, what is covered says nothing new
-    for each in subjects:
-        yield from null_pointers(each, trace.doubtful if trace.complete else -1)
+    doubtful = trace.doubtful if trace.complete else -1
+    yield from dict.fromkeys(finding for each in subjects for finding in null_pointers(each, doubtful))
     yield from coverage(subjects, trace, largest)
 
 

@@ -161,6 +161,12 @@ class Passing(NamedTuple):
     item: Field
     use: Use | None
 
+    @property
+    def words(self) -> str:
+        """``3 'N'``, of a struct with the place of the member."""
+        member = f" at byte {self.item.offset}" if len(self.argument.fields) > 1 else ""
+        return f"{self.argument.index} '{self.argument.name}'{member}"
+
 
 class Subject(Struct, dict=True):
     """A launch to judge; ``spec`` is the op that the plan is of."""

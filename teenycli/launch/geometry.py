@@ -17,8 +17,8 @@ from teenycli.ptx.search import shared_dynamic
 
 
 def choose_entry(spec: KernelSpec, module: Module) -> Function:
-    """The op's entry: the one that ``entry`` names, else the PTX's only one, else ``{name}_entry_point``, of a backward
-    ``{name}_backward_entry_point``.
+    """The op's entry: the one that ``entry`` names, else the PTX's only one, else the one of the op's name, or
+    ``{name}_entry_point``; of a backward ``{name}_backward`` is the name.
 
     Raises TeenyError ``no-entry`` when the PTX defines none, ``unknown-entry``, ``ambiguous-entry``.
     """
@@ -38,11 +38,13 @@ def choose_entry(spec: KernelSpec, module: Module) -> Function:
         return entries[spec.entry]
     if len(entries) == 1:
         return module.entries[0]
-    usual = f"{spec.name.replace('.', '_')}_entry_point"
-    if usual in entries:
-        return entries[usual]
+    own = spec.name.replace(".", "_")
+    usual = f"{own}_entry_point"
+    for name in (own, usual):
+        if name in entries:
+            return entries[name]
     raise TeenyError(
-        "ambiguous-entry", f"{module.source.name} has {len(names)} entries, and none is called {usual}",
+        "ambiguous-entry", f"{module.source.name} has {len(names)} entries, and none is called {own} or {usual}",
         where=spec.origin.place("ptx"), hint=f"choose one with {spec.origin.name('entry')}: {shown}",
         note=did_you_mean(spec.name, names),
     )  # fmt: skip

@@ -38,6 +38,24 @@ class TestNullPointers:
         """Where it is read hangs on data, so that following the threads tells nothing."""
         assert said(teeny, tmp_path, self.op(tmp_path, ""), "access-null") == {"warning"}
 
+    def test_a_launch_is_counted_once(self, teeny: Teeny, tmp_path: Path) -> None:
+        """Two members of one argument are null: both are found in the launch, which is the only one."""
+        body = (
+            "ld.param.u64 %d1,[s]; ld.param.u64 %d2,[s+8]; ld.param.u64 %d3,[y]; ld.global.b64 %d4,[%d3]; "
+            "setp.eq.s64 %p1,%d4,0; @%p1 ret; ld.global.f32 %f1,[%d1]; ld.global.f32 %f2,[%d2]; "
+            "st.global.f32 [%d3],%f1;"
+        )
+        op = {
+            "ptx": kernel(tmp_path, ".param .align 8 .b8 s[16], .param .u64 y", body), "grid": [1], "block": [1],
+            "args": ["{ptr null, ptr null}", "ptr y"], "output": {"name": "y", "shape": [2], "init": "zeros"},
+        }  # fmt: skip
+        rows = teeny("check", "--json", "--select", "access-null", "-m", manifest(tmp_path, it=op)).json["ops"]
+        messages = [finding["message"] for row in rows for finding in row["findings"]]
+        assert [message.partition(",")[0] for message in messages] == [
+            f"argument 0 '{{ptr null, ptr null}}' at byte {offset} is null".partition(",")[0] for offset in (0, 8)
+        ]
+        assert "launch" not in str(messages)
+
     def test_one_for_a_number(self, teeny: Teeny, tmp_path: Path) -> None:
         """What only moves an address is none."""
         body = (

@@ -32,6 +32,7 @@ def test_the_entry_is_the_one_named() -> None:
     assert choose_entry(op(entry="b"), kernel).name == "b"
     assert choose_entry(op(), kernel).name == "k_entry_point"
     assert choose_entry(op(), module(entry("whatever"))).name == "whatever"
+    assert choose_entry(op(), module(entry("k_entry_point"), entry("k"))).name == "k"
 
 
 @pytest.mark.parametrize(
