@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -86,6 +90,26 @@ class Rig:
         finally:
             for buffer in buffers.values():
                 self.device.free(buffer)
+
+
+@contextmanager
+def interrupted(after: float) -> Iterator[None]:
+    """Ctrl-C after so many seconds; again each five, should the one before have met a place that takes none."""
+    over = threading.Event()
+
+    def press() -> None:
+        pause = after
+        while not over.wait(pause):
+            os.kill(os.getpid(), signal.SIGINT)
+            pause = 5
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def evaluate(lines: str, inputs: Mapping[str, Array], outputs: Mapping[str, str]) -> dict[str, Array]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 import time
 from pathlib import Path
 
@@ -14,7 +11,7 @@ import pytest
 from teenycli.devices.cpu.hall import CpuKernel
 from teenycli.errors import Finding, TeenyError
 from teenycli.exits import Exit
-from tests.devices.cpu.kit import Array, Rig
+from tests.devices.cpu.kit import Array, Rig, interrupted
 
 pytestmark = pytest.mark.unit
 
@@ -82,9 +79,7 @@ def test_a_chain_that_nobody_begins_ends_with_the_time_out() -> None:
 def test_an_interrupt_ends_ctas_that_wait_for_each_other() -> None:
     rig = Rig(FLAGS.replace("@%p1 bra first;", "and.b32 %r4, %r4, 7;"))
     rig.device.load(rig.module, "chain")
-    timer = threading.Timer(0.8, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), interrupted(0.8):
         rig.run([np.zeros(8, np.uint32), 1], grid=(8,), block=(64,), timeout=0)
     rig.device.close()
 
