@@ -49,7 +49,7 @@ def _of_buffer(
         return
     if buffer.role == "output" or not trace.guided:  # what is in place may end where data say
         whole = bool(largest) if buffer.role == "output" else buffer.name in largest
-        yield from _coverage(subject, touched, whole=whole)
+        yield from _not_covered(subject, touched, whole=whole)
     yield from _taken_apart(subject, touched)
     if buffer.name in largest and not trace.guided:  # indices choose what is read
         yield from _hardly_read(subjects, touched)
@@ -82,7 +82,7 @@ def _not_begun(subject: Subject, touched: Touched) -> Iterator[Finding]:
         )
 
 
-def _coverage(subject: Subject, touched: Touched, *, whole: bool) -> Iterator[Finding]:
+def _not_covered(subject: Subject, touched: Touched, *, whole: bool) -> Iterator[Finding]:
     """An output is written from end to end, unless something is to be there before or is added to.
 
     In place a part may well be meant, as a cache that grows by a row; what is updated should be so up to its end, where
@@ -90,16 +90,9 @@ def _coverage(subject: Subject, touched: Touched, *, whole: bool) -> Iterator[Fi
     """
     buffer, written = touched.buffer, touched.written
     in_place = buffer.role != "output"
-    if not buffer.is_output or written is None or touched.written_anywhere or not _is_passed(subject, buffer.name):
-        return
-    if not all(launch.ctas for launch in subject.plan.launches):
-        return  # another rule's affair
     is_begun = in_place or (buffer.init is not None and not subject.plan.backward)
-    if touched.writes or touched.updates:
-        if touched.updates or (is_begun and not (in_place and touched.reads and whole)):
-            return
-    elif (is_begun and not whole) or not _writes_through_it(subject, buffer.name):
-        return  # of little there may be nothing to do; and tensor maps lead who knows where
+    if written is None or not _is_to_be_covered(subject, touched, is_begun=is_begun, whole=whole):
+        return
     missing = touched.missing(written)
     unwritten = int(missing.sum())
     first = int(missing.argmax()) if unwritten else 0
@@ -119,13 +112,22 @@ def _coverage(subject: Subject, touched: Touched, *, whole: bool) -> Iterator[Fi
     )
 
 
-def _is_passed(subject: Subject, name: str) -> bool:
-    """Whether some argument points to the buffer: of another one, other rules tell."""
-    return any(name in argument.buffers for launch in subject.plan.launches for argument in launch.args)
+def _is_to_be_covered(subject: Subject, touched: Touched, *, is_begun: bool, whole: bool) -> bool:
+    """Whether all of a buffer should be written, as far as that can be seen: where something is there before, what
+    stores to it goes over all that it reads, and some thread stores to it at all."""
+    buffer = touched.buffer
+    if not buffer.is_output or touched.written_anywhere or not all(launch.ctas for launch in subject.plan.launches):
+        return False  # that a grid is empty is another rule's affair
+    if touched.updates:
+        return False
+    if touched.writes:
+        return not is_begun or (buffer.role != "output" and touched.reads and whole)
+    # Of little there may be nothing to do.
+    return (whole or not is_begun) and _may_store(subject, buffer.name)
 
 
-def _writes_through_it(subject: Subject, name: str) -> bool:
-    """Whether the body surely stores to the buffer, if it gets there."""
+def _may_store(subject: Subject, name: str) -> bool:
+    """Whether the body stores to the buffer, if a thread gets there. Where a tensor map leads nobody knows."""
     uses = (use for _, _, item, use in subject.passed if isinstance(item.value, Address) and item.value.buffer == name)
     return any(use is not None and use.writes and not use.opaque for use in uses)
 
