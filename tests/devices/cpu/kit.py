@@ -94,22 +94,16 @@ class Rig:
 
 @contextmanager
 def interrupted(after: float) -> Iterator[None]:
-    """Ctrl-C after so many seconds; again each five, should the one before have met a place that takes none."""
-    over = threading.Event()
-
-    def press() -> None:
-        pause = after
-        while not over.wait(pause):
-            os.kill(os.getpid(), signal.SIGINT)
-            pause = 5
-
-    thread = threading.Thread(target=press)
-    thread.start()
+    """Ctrl-C after so many seconds, also in a process that was started in the background, where it is ignored."""
+    timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer.start()
     try:
         yield
     finally:
-        over.set()
-        thread.join()
+        timer.cancel()
+        timer.join()
+        signal.signal(signal.SIGINT, before)
 
 
 def evaluate(lines: str, inputs: Mapping[str, Array], outputs: Mapping[str, str]) -> dict[str, Array]:

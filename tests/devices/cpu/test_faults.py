@@ -190,7 +190,7 @@ def test_interrupt_ends_a_kernel() -> None:
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt), interrupted(0.5):
         rig.run([np.zeros(128, np.uint32), 1], timeout=0)
-    assert time.monotonic() - started < 12
+    assert time.monotonic() - started < 2.5
 
 
 def test_branch_past_its_table() -> None:
