@@ -22,7 +22,7 @@ from teenycli.footprint.slices import Slice
 from teenycli.footprint.threads import Threads
 from teenycli.footprint.trace import Miss, Touched, Trace
 from teenycli.footprint.walk import Budget, Guide, SpentError, Walk
-from teenycli.launch.plan import Address, Launch, Plan, TensorMap, encode_argument
+from teenycli.launch.plan import Launch, Plan, encode_argument
 from teenycli.ptx import code_of
 from teenycli.ptx.code import Code, Mem, Op, Reg
 from teenycli.ptx.flow import Flow
@@ -31,6 +31,8 @@ from teenycli.ptx.layout import Slot, layout_size
 from teenycli.ptx.model import Function, Module
 from teenycli.ptx.search import reached, shared_static
 
+#: All parameters that there may be.
+UNKNOWN = -1
 #: Lanes that are walked at once.
 _LANES = 1 << 15
 
@@ -96,7 +98,7 @@ class Survey:
         params = self._params(launch, arena)
         offsets = {id(slot.param): slot.offset for slot in self.slots}
 
-        guide = Guide(self.slice_of, partial(self._reaches, trace, launch), self.comparisons)
+        guide = Guide(self.slice_of, self._origins, partial(_buffers_of, trace, launch), self.comparisons)
         for ctas in _chunks(launch):
             Walk(trace, Threads(launch, ctas, arena, params, offsets), guide, budget).run(entry)
 
@@ -108,19 +110,10 @@ class Survey:
                 raw[argument.offset : argument.offset + len(data)] = data
         return bytes(raw)
 
-    def _reaches(self, trace: Trace, launch: Launch, code: Code, op: Op) -> list[str]:
-        """The buffers that the addresses of ``op`` may lie in: those of the parameters that flow into them, and all
-        where that is not known."""
-        bits = self._origins(op) if code.function is self.entry else 0
-        trace.doubtful |= bits or -1
-        if not bits:
-            return list(trace.buffers)
-        values = [item.value for argument in launch.args if bits >> argument.index & 1 for item in argument.fields]
-        names = [value.buffer for value in values if isinstance(value, Address | TensorMap)]
-        return [name for name in names if name is not None]
-
-    def _origins(self, op: Op) -> int:
-        """The parameters (bits) that the addresses of an instruction are made of."""
+    def _origins(self, code: Code, op: Op) -> int:
+        """The parameters (bits) that the addresses of an instruction are made of, or ``UNKNOWN``."""
+        if code.function is not self.entry:
+            return UNKNOWN
         graph, nodes = self.flow.graph, self.flow.frames[0].nodes
         bits = 0
         for mem in (operand for operand in op.operands if isinstance(operand, Mem)):
@@ -128,9 +121,16 @@ class Survey:
                 held = numbers(graph.state[nodes[mem.base.register]], HELD | PART)
                 params = [graph.tokens[number].param for number in held]
                 if -1 in params:
-                    return 0  # an address that comes out of memory
+                    return UNKNOWN  # an address that comes out of memory
                 bits |= sum(1 << param for param in set(params))
-        return bits
+        return bits or UNKNOWN
+
+
+def _buffers_of(trace: Trace, launch: Launch, origins: int) -> list[str]:
+    """The buffers that addresses made of these parameters may lie in."""
+    if origins == UNKNOWN:
+        return list(trace.buffers)
+    return [name for argument in launch.args if origins >> argument.index & 1 for name in argument.buffers]
 
 
 def _chunks(launch: Launch) -> Iterator[Array]:

@@ -53,11 +53,12 @@ class Budget(Struct):
 
 
 class Guide(Struct, frozen=True):
-    """What a walk asks about the kernel: the slice of a function, where it has a body; the buffers that the addresses
-    of an instruction, which is doubtful, may lie in; its comparisons of indices."""
+    """What a walk asks about the kernel: the slice of a function, where it has a body; the parameters (bits) that the
+    addresses of an instruction are made of, and the buffers that these may lie in; its comparisons of indices."""
 
     slice_of: Callable[[Function], Slice | None]
-    reaches: Callable[[Code, Op], list[str]]
+    origins: Callable[[Code, Op], int]
+    buffers_of: Callable[[int], list[str]]
     comparisons: Mapping[int, Comparison]
 
 
@@ -197,8 +198,14 @@ class Walk:
         """``op`` touches memory somewhere in ``lanes``."""
         reads, writes = effect_of(op)
         if reads or writes:
-            self.trace.blur(self.guide.reaches(frame.slice.code, op), reads, writes)
+            self.trace.blur(self.guide.buffers_of(self._doubt(frame, op)), reads, writes)
             self.trace.stir(self.threads.where, lanes)
+
+    def _doubt(self, frame: Frame, op: Op) -> int:
+        """Note that ``op`` may access memory, or not; returns the parameters that its addresses are made of."""
+        origins = self.guide.origins(frame.slice.code, op)
+        self.trace.doubtful |= origins
+        return origins
 
     # --- steps ---
 
@@ -312,7 +319,7 @@ class Walk:
             count = int(np.count_nonzero(chosen))
             if count:
                 if not sure:
-                    self.guide.reaches(frame.slice.code, access.op)
+                    self._doubt(frame, access.op)
                 self.budget.take(count * 4)
                 self.trace.touch(self.threads.arena, access, self.threads.where, chosen, address.bits, sure)
 
