@@ -163,7 +163,7 @@ class CudaDevice:
         began = time.perf_counter()
         try:
             handle = self._driver.function(self._module(module.source), entry)
-            self._driver.make_ready(handle)
+            self._driver.load_code(handle)
             compile_ms = (time.perf_counter() - began) * 1e3
             facts = Facts(
                 self._limits,

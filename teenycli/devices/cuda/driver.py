@@ -273,7 +273,7 @@ class Driver:
         """The entry ``name`` of a module."""
         return self._call("cuModuleGetFunction", module, name.encode())
 
-    def make_ready(self, function: Any) -> None:
+    def load_code(self, function: Any) -> None:
         """Have an entry's code on the device now. A driver leaves that to the first launch, whose time it then counts
         in (CUDA C++ Programming Guide, "Lazy Loading"); one older than CUDA 12.4 cannot be asked."""
         try:
