@@ -6,7 +6,8 @@ or over all launches of a plan. ``RULES`` lists them in the order in which their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from teenycli.checks.arguments import argument_count, argument_kind, argument_width, parameter_bytes
 from teenycli.checks.buffers import unused_buffers, unused_parameters
@@ -36,6 +37,9 @@ from teenycli.errors import Finding, Severity
 from teenycli.launch.plan import Plan
 from teenycli.manifest.spec import OpSpec
 from teenycli.ptx.model import Module
+
+if TYPE_CHECKING:
+    from teenycli.footprint.lanes import Array
 
 Rule = Callable[[Subject], Iterator[Finding]]
 PlanRule = Callable[[Sequence[Subject]], Iterator[Finding]]
@@ -98,20 +102,26 @@ def check_memory(
         errors = [f for f in _of_arguments(exchanged) if f.severity is Severity.ERROR]
         if errors:
             return errors
-        again = traced(exchanged, 4 * trace.spent, contents)
-        return list(memory(exchanged, again, largest)) if again.complete else None
+        return _astray(exchanged, 4 * trace.spent, contents, largest)
 
     # All exchanges together take no longer than the launches themselves may.
     return _worst_first(with_swaps(subjects, found, ask, tries=work // 4 // max(trace.spent, 1)))
 
 
 def _touched(exchanged: Sequence[Subject]) -> list[Finding] | None:
-    """What launches touch that they should not; None where that is not seen to the end, or takes too long."""
+    """What launches touch that they should not, looked at for a while; None where that cannot be told."""
     if exchanged[0].module.source.image is not None:
         return None
-    trace = traced(exchanged, MEMORY_WORK // 4, indices(exchanged[0]))
     outputs = [buffer.name for buffer in exchanged[0].plan.buffers if buffer.is_output]
-    return list(memory(exchanged, trace, outputs)) if trace.complete or trace.misses else None
+    return _astray(exchanged, MEMORY_WORK // 4, indices(exchanged[0]), outputs)
+
+
+def _astray(
+    subjects: Sequence[Subject], work: int, contents: Mapping[str, Array], largest: Collection[str]
+) -> list[Finding] | None:  # fmt: skip
+    """What ``memory`` finds; None where nothing misses as far as ``work`` reaches, and that is not the end."""
+    trace = traced(subjects, work, contents)
+    return list(memory(subjects, trace, largest)) if trace.complete or trace.misses else None
 
 
 def _worst_first(found: list[Finding]) -> list[Finding]:
@@ -140,10 +150,10 @@ def _of_launches(rules: Sequence[Rule], subjects: Sequence[Subject]) -> Iterator
         for subject in subjects:
             for finding in rule(subject):
                 launches.setdefault(finding, {})[subject.launch.index] = None
-        yield from (_whiches(finding, [*which], len(subjects)) for finding, which in launches.items())
+        yield from (_in_launches(finding, [*which], len(subjects)) for finding, which in launches.items())
 
 
-def _whiches(finding: Finding, which: list[int], count: int) -> Finding:
+def _in_launches(finding: Finding, which: list[int], count: int) -> Finding:
     if len(which) == count:
         return finding
     several, shown = "es" if len(which) > 1 else "", ", ".join(map(str, which[:5]))

@@ -1,7 +1,7 @@
 """Rules on which buffers and parameters an op leaves out: a buffer that no argument points to, a parameter that nothing
 reads.
 
-May import ``checks.subject`` and what it may.
+May import ``checks.subject``, ``checks.words`` and what these may.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from teenycli.checks.subject import Subject
+from teenycli.checks.words import twice
 from teenycli.errors import Finding, Severity
-from teenycli.launch.plan import Address, Argument, Buffer
+from teenycli.launch.plan import Address, Buffer
 from teenycli.manifest.spec import grad_name
 
 
@@ -54,13 +55,11 @@ def _unused(subjects: Sequence[Subject], buffer: Buffer, named: bool) -> Finding
 def _repeated(subjects: Sequence[Subject]) -> str | None:
     """Which arguments point to the same place, one of them perhaps instead of the buffer that is left out."""
     for subject in subjects:
-        first: dict[Address, Argument] = {}
-        for argument in subject.args:
-            address = argument.address
-            if address is not None and address.buffer is not None:
-                other = first.setdefault(address, argument)
-                if other is not argument:
-                    return f"arguments {other.index} and {argument.index} both point to '{address.buffer}'"
+        addresses = ((argument.address, argument) for argument in subject.args)
+        found = twice((to, argument) for to, argument in addresses if to is not None and to.buffer is not None)
+        if found is not None:
+            one, other, address = found
+            return f"arguments {one.index} and {other.index} both point to '{address.buffer}'"
     return None
 
 
@@ -84,7 +83,7 @@ def unused_parameters(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def null_pointers(subject: Subject, doubtful: int = -1) -> Iterator[Finding]:
+def null_pointers(subject: Subject, doubtful: int) -> Iterator[Finding]:
     """Null is passed only where the kernel asks for it before it goes there, or never does.
 
     A pointer that nothing is compared with may still be looked at only where a flag says so: ``doubtful`` are the

@@ -15,7 +15,7 @@ from teenycli.checks.strides import stands_still
 from teenycli.checks.subject import Subject
 from teenycli.checks.values import data_extents
 from teenycli.checks.words import count, triple, which
-from teenycli.errors import Finding, Place, Severity
+from teenycli.errors import Finding, Severity
 from teenycli.launch.plan import Address, Plan
 
 if TYPE_CHECKING:
@@ -163,10 +163,10 @@ def _hardly_read(subjects: Sequence[Subject], touched: Touched) -> Iterator[Find
 
 def _taken_apart(subject: Subject, touched: Touched) -> Iterator[Finding]:
     """Elements are not narrower to the kernel than they are: it goes on by parts of them, and ends half way."""
-    buffer, read, written = touched.buffer, touched.read, touched.written
-    if not touched.pieces or read is None or written is None or touched.read_anywhere or touched.written_anywhere:
+    buffer, seen = touched.buffer, touched.seen
+    if not touched.pieces or seen is None:
         return
-    taken, size = buffer.size - int(touched.missing(read | written).sum()), buffer.dtype.size
+    taken, size = buffer.size - int(touched.missing(seen).sum()), buffer.dtype.size
     # As many pieces as there are elements, or most of them, one after the other.
     if buffer.size > 1 and buffer.size * touched.pieces // 2 < taken * size < buffer.size * touched.pieces + size:
         yield Finding(
@@ -226,7 +226,6 @@ def _short_of_bounds(subjects: Sequence[Subject], trace: Trace) -> Iterator[Find
             passed = ", ".join(
                 each.words for each in subject.passed if (each.slot.index, each.item.offset) in bound.units
             )
-            at = Place(subject.module.source.name, bound.op.at.line, bound.op.at.column)
             yield Finding(
                 "bound-not-reached",
                 f"{which(subject)}argument {passed} bounds the kernel at index {bound.last:,}, and the threads get no "
@@ -234,16 +233,15 @@ def _short_of_bounds(subjects: Sequence[Subject], trace: Trace) -> Iterator[Find
                 Severity.WARNING,
                 where=subject.key("grid"),
                 hint="are grid and block large enough, and does that argument count what they do?",
-                note=f"the comparison is at {at}: grid {triple(subject.launch.grid)} of blocks "
+                note=f"the comparison is at {subject.place_of(bound.op)}: grid {triple(subject.launch.grid)} of blocks "
                 f"{triple(subject.launch.block)}",
             )
 
 
 def _is_done(touched: Touched) -> bool:
     """Whether the kernel has been everywhere in a buffer, or who knows where."""
-    if touched.read is None or touched.written is None or touched.read_anywhere or touched.written_anywhere:
-        return True
-    return not touched.missing(touched.read | touched.written).any()
+    seen = touched.seen
+    return seen is None or not touched.missing(seen).any()
 
 
 def _idle_blocks(subjects: Sequence[Subject], trace: Trace) -> Iterator[Finding]:

@@ -29,7 +29,9 @@ def element_types(subject: Subject) -> Iterator[Finding]:
         accesses = {_element(access.type) for access in use.accesses if access.kind != "other"}
         # What is loaded and stored as a double, say, may be two singles that are only moved.
         moved = {each for each in accesses & {*_FLOATS} if DTYPES[each].size != buffer.dtype.size}
-        misfit = _misfit(buffer.dtype, {*use.elements} - (moved - subject.compiled.computed), accesses)
+        if moved:
+            moved -= subject.compiled.computed
+        misfit = _misfit(buffer.dtype, {*use.elements} - moved, accesses)
         if misfit is not None:
             yield _finding(subject, argument, slot, buffer, misfit, certain=_is_certain(buffer.dtype, accesses))
 

@@ -14,7 +14,7 @@ from teenycli.checks.buffers import null_pointers
 from teenycli.checks.coverage import coverage
 from teenycli.checks.subject import Subject
 from teenycli.checks.words import count, triple, which
-from teenycli.errors import Finding, Place
+from teenycli.errors import Finding
 from teenycli.launch.plan import Address, Plan
 
 if TYPE_CHECKING:
@@ -137,5 +137,5 @@ _WRAPPED = "an index of 32 bits wraps at 2**31: pass smaller dims, or let the ke
 
 
 def _finding(subject: Subject, miss: Miss, id: str, message: str, source: str, hint: str | None) -> Finding:
-    at = Place(subject.module.source.name, miss.op.at.line, miss.op.at.column)
-    return Finding(id, message, where=subject.key(source), hint=hint, note=f"the instruction is at {at}")
+    note = f"the instruction is at {subject.place_of(miss.op)}"
+    return Finding(id, message, where=subject.key(source), hint=hint, note=note)

@@ -84,8 +84,9 @@ class Compiled(Struct, dict=True):
     @cached_property
     def computed(self) -> frozenset[str]:
         """The floating-point types that something is computed in: what is of others is only moved."""
-        codes = [code_of(self.module, function) for function in functions_reached(self.module, self.entry)]
-        ops = (op for code in codes for op in code.ops if op.opcode not in ("ld", "ldu", "st", "mov", "selp", "shfl"))
+        ops = (
+            op for code in self.codes for op in code.ops if op.opcode not in ("ld", "ldu", "st", "mov", "selp", "shfl")
+        )
         return frozenset(FLOATS[kind] for op in ops for kind in op.mods.values() if kind in FLOATS)
 
     @cached_property
@@ -94,9 +95,14 @@ class Compiled(Struct, dict=True):
         return any(op.opcode == "atom" and op.mods.get("op") == "cas" for op in self.code.ops)
 
     @cached_property
+    def codes(self) -> tuple[Code, ...]:
+        """The bodies of the entry and of all that it calls."""
+        return tuple(code_of(self.module, function) for function in functions_reached(self.module, self.entry))
+
+    @cached_property
     def axes(self) -> tuple[str, str]:
         """The dimensions of its index in the block, and of the block's in the grid, that a thread asks for."""
-        return axes_read(code_of(self.module, function) for function in functions_reached(self.module, self.entry))
+        return axes_read(self.codes)
 
     @cached_property
     def metadata(self) -> Metadata:
@@ -241,6 +247,10 @@ class Subject(Struct, dict=True):
             if name.startswith(f"{origin.prefix}."):
                 return origin.place(name.removeprefix(f"{origin.prefix}."))
         return self.kernel.origin.place(name)
+
+    def place_of(self, op: Op) -> Place:
+        """Where an instruction stands in the PTX."""
+        return Place(self.module.source.name, op.at.line, op.at.column)
 
     def source_of(self, buffer: Buffer) -> str:
         """The key of the argument that points to ``buffer``."""

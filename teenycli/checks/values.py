@@ -1,6 +1,6 @@
 """Rules on the numbers that are passed: that the body takes all of them, and that an extent is one of something.
 
-May import ``checks.subject`` and what it may.
+May import ``checks.subject``, ``checks.words`` and what these may.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from itertools import combinations
 from math import prod
 
 from teenycli.checks.subject import Subject
+from teenycli.checks.words import twice
 from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, Severity
 from teenycli.launch.plan import Argument, Buffer, Field
@@ -93,14 +94,12 @@ def _names_read(spec: OpSpec) -> set[str]:
 
 def _passed_twice(subject: Subject) -> str | None:
     """Which arguments pass the same scalar, one of them perhaps instead of another."""
-    first: dict[str, Argument] = {}
-    for argument, _, item, _ in subject.passed:
-        name = subject.named(argument, item)
-        if name is not None and name in subject.spec.scalars:
-            other = first.setdefault(name, argument)
-            if other is not argument:
-                return f"arguments {other.index} and {argument.index} both pass '{name}'"
-    return None
+    named = ((subject.named(argument, item), argument) for argument, _, item, _ in subject.passed)
+    found = twice((name, argument) for name, argument in named if name in subject.spec.scalars)
+    if found is None:
+        return None
+    one, other, name = found
+    return f"arguments {one.index} and {other.index} both pass '{name}'"
 
 
 # --- extents ---------------------------------------------------------------------------------------------------------

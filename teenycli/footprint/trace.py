@@ -58,6 +58,13 @@ class Touched(Struct):
     updates: bool = False
     pieces: int = 0
 
+    @property
+    def seen(self) -> Array | None:
+        """The elements that were read or written; None where that is not known of all."""
+        if self.read is None or self.written is None or self.read_anywhere or self.written_anywhere:
+            return None
+        return self.read | self.written
+
     def missing(self, held: Array) -> Array:
         """Of ``read`` or ``written`` the elements of the tensor, in C order, that are not in it."""
         if not self.buffer.size:
