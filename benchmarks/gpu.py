@@ -1,9 +1,9 @@
 """What a GPU's own speed leaves us to lose: vector add against a copy, and our launches against bare ones.
 
 A vector add of 256M floats by ``teeny run``, at the time that its table has, against a copy from device to device, as
-if that moved as many bytes: at least 95% of its bandwidth. A launch through ``CudaDevice`` against one by cuda.core, of
-the same kernel, both waited for and timed by events: at most 1.1 times, by the events and by the clock. Needs a GPU,
-else nothing is measured.
+if that moved as many bytes: at least 95% of its bandwidth. A prepared launch of ``CudaDevice`` against one of the same
+kernel by cuda.core, both waited for and timed by events: at most 1.1 times, by the events and by the clock; and what
+it takes to prepare one. Needs a GPU, else nothing is measured.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import ROOT, Figure, Row, Section, compare
+from benchmarks.timing import ROOT, Figure, Row, Section, compare, stopwatch
 from teenycli.devices.base import DeviceBuffer
 from teenycli.devices.cuda.device import CudaDevice
 from teenycli.devices.cuda.driver import packages
@@ -63,7 +63,8 @@ def bandwidth_rows(device: CudaDevice, floats: int) -> Iterator[Row]:
             nbytes, ms = vector_add(floats)
             runs.append(ms)
             copies += [copy() for _ in range(COPIES)]
-        with adding(device, floats) as (add, _):
+        with adding(device, floats) as (prepare, _):
+            add = prepare()
             add()
             for _ in range(COPIES):
                 later.append(add())
@@ -136,7 +137,8 @@ def called(function: Callable[..., tuple[Any, ...]], *arguments: object) -> Any:
 def launch_rows(device: CudaDevice, launches: int) -> Iterator[Row]:
     """Launches of one CTA: what events say of ours and of bare ones, by turns; and so many in a row by the clock, ours
     against bare ones that are timed too, and against bare ones."""
-    with adding(device, BLOCK) as (add, addresses):
+    with adding(device, BLOCK) as (prepare, addresses):
+        add = prepare()
         with bare([*addresses, np.int32(BLOCK)], is_timed=True) as base:
             by_events = [(add(), base()) for _ in range(launches)]
         ours, theirs = (Figure.of(each) for each in zip(*by_events, strict=True))
@@ -145,11 +147,14 @@ def launch_rows(device: CudaDevice, launches: int) -> Iterator[Row]:
             with bare([*addresses, np.int32(BLOCK)], is_timed=is_timed) as base:
                 title = f"{launches} launches, against {name}"
                 yield compare(title, times(launches, add), times(launches, base), rounds=ROUNDS, limit=limit)
+        preparing = times(launches, prepare)
+        yield Row(f"to prepare {launches} launches", Figure.of(stopwatch(preparing) for _ in range(ROUNDS)))
 
 
 @contextmanager
-def adding(device: CudaDevice, floats: int) -> Iterator[tuple[Callable[[], float], list[int]]]:
-    """A function that launches a vector add through the device and gives milliseconds, and its buffers' addresses."""
+def adding(device: CudaDevice, floats: int) -> Iterator[tuple[Callable[[], Callable[[], float]], list[int]]]:
+    """What prepares a launch of a vector add through the device, and its buffers' addresses. The launch gives
+    milliseconds each time that it is run."""
     data = np.ones(floats, np.float32).view(np.uint8)
     with ExitStack() as held:
         buffers: dict[str, DeviceBuffer] = {}
@@ -160,7 +165,12 @@ def adding(device: CudaDevice, floats: int) -> Iterator[tuple[Callable[[], float
         arguments = tuple(Argument(i, f"a{i}", f.kind, 8 if f.kind == "ptr" else 4, (f,)) for i, f in enumerate(fields))
         plan = Launch(ENTRY, 0, ENTRY, (-(-floats // BLOCK), 1, 1), (BLOCK, 1, 1), arguments)
         kernel = device.load(outline(read_source(PTX)), ENTRY)
-        yield lambda: device.launch(kernel, plan, buffers, 0).ms, [buffer.address for buffer in buffers.values()]
+
+        def prepare() -> Callable[[], float]:
+            run = device.prepare(kernel, plan, buffers)
+            return lambda: run(0).ms
+
+        yield prepare, [buffer.address for buffer in buffers.values()]
 
 
 @contextmanager

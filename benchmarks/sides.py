@@ -64,7 +64,7 @@ class Loaded:
 
     def run(self) -> None:
         """Launch once."""
-        self.device.launch(self.kernel, self.plan, self.buffers, 0)
+        self.device.prepare(self.kernel, self.plan, self.buffers)(0)
 
     def checked(self) -> Array:
         """What the kernel wrote, after one launch. Raises AssertionError when it is wrong."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -48,6 +49,11 @@ class LaunchTime(Struct, frozen=True):
     ms: float
 
 
+#: Runs a prepared launch to its end, as often as wanted. It takes a time-out in seconds, 0 for none. Raises TeenyError:
+#: ids ``timeout``, ``out-of-bounds`` and the like for faults of the kernel (exit FAILED).
+Run = Callable[[float], LaunchTime]
+
+
 class Device(Protocol):
     """A place where kernels run. Call ``close`` when done."""
 
@@ -91,11 +97,10 @@ class Device(Protocol):
         """Give the buffer's memory back; it is of no use after."""
         ...
 
-    def launch(self, kernel: Kernel, launch: Launch, buffers: dict[str, DeviceBuffer], timeout: float) -> LaunchTime:
-        """Run one launch to its end. ``buffers`` by the names that the launch's addresses use.
+    def prepare(self, kernel: Kernel, launch: Launch, buffers: Mapping[str, DeviceBuffer]) -> Run:
+        """Make one launch ready: what is left is to run it. ``buffers`` by the names that the launch's addresses use.
 
-        ``timeout`` in seconds, 0 for none. Raises TeenyError: ids ``timeout``, ``out-of-bounds`` and the like for
-        faults of the kernel (exit FAILED).
+        They must outlive it. Raises TeenyError where this device can make no such launch (exit FAILED).
         """
         ...
 

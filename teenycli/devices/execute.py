@@ -6,7 +6,8 @@ numpy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from teenycli.arch import Limits
-from teenycli.devices.base import Device, DeviceBuffer, Kernel
+from teenycli.devices.base import Device, DeviceBuffer, Kernel, Run
 from teenycli.devices.releases import Releases
 from teenycli.errors import Finding, TeenyError
 from teenycli.exits import Exit
@@ -95,9 +96,15 @@ def execute(
                 uploaded = device.upload(label, contents.pop(buffer.name), buffer.align)
                 buffers[buffer.name] = uploaded
                 held.later(_let_go, device, lease, buffer.name, uploaded)
-        times = tuple(
-            _launched(plan, launch, kernels[launch.entry], device, buffers, timeout) for launch in plan.launches
-        )
+        # All are made ready before the first one runs: one that cannot be made is told before anything has happened.
+        ready: list[tuple[Launch, Run]] = []
+        for launch in plan.launches:
+            with _naming(plan, launch):
+                ready.append((launch, device.prepare(kernels[launch.entry], launch, buffers)))
+        times: list[float] = []
+        for launch, run in ready:
+            with _naming(plan, launch):
+                times.append(run(timeout).ms)
         wanted = [b for b in plan.buffers if b.is_output or (everything and b.role != "scratch")]
         results = {b.name: _like(b, arrays[b.name], device.download(buffers[b.name])) for b in wanted}
         lease.kept = {name: buffers[name] for name in lease.keep}
@@ -106,7 +113,7 @@ def execute(
         device.description,
         sum(kernel.compile_ms for kernel in kernels.values()),
         bool(kernels) and all(kernel.cached for kernel in kernels.values()),
-        times,
+        tuple(times),
         results,
         tuple(finding for kernel in kernels.values() for finding in kernel.findings),
     )
@@ -117,12 +124,11 @@ def _let_go(device: Device, lease: Lease, name: str, buffer: DeviceBuffer) -> No
         device.free(buffer)
 
 
-def _launched(
-    plan: Plan, launch: Launch, kernel: Kernel, device: Device, buffers: dict[str, DeviceBuffer], timeout: float
-) -> float:
-    """Milliseconds of one launch; what goes wrong in one of several says in which."""
+@contextmanager
+def _naming(plan: Plan, launch: Launch) -> Iterator[None]:
+    """What goes wrong in one launch of several says in which."""
     try:
-        return device.launch(kernel, launch, buffers, timeout).ms
+        yield
     except TeenyError as error:
         which, said = f"launch {launch.index}", error.finding.message
         if len(plan.launches) > 1 and which not in said:

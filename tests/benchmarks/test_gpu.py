@@ -57,6 +57,7 @@ def test_all_is_measured_where_there_is_a_gpu(gpus: Engine, teeny: Teeny, monkey
     section = gpu.measure(1 << 12, 2)
     assert [row.name.split(",")[0].strip() for row in section.rows] == [
         "teeny run", "launches after the first", "a launch by its events", "2 launches", "2 launches",
+        "to prepare 2 launches",
     ]  # fmt: skip
-    assert [row.limit for row in section.rows] == [1 / 0.95, None, 1.1, 1.1, None]
+    assert [row.limit for row in section.rows] == [1 / 0.95, None, 1.1, 1.1, None, None]
     assert gpus.standin.calls().count("cuMemcpyDtoD") == 1 + (gpu.RUNS + 1) * gpu.COPIES

@@ -84,7 +84,7 @@ def on_cpu(module: Module, table: Bytes, out: Bytes, ctas: int) -> Bytes:
 def _launch(device: CudaDevice | CpuDevice, kernel: object, table: Bytes, out: Bytes, ctas: int) -> Bytes:
     buffers: dict[str, DeviceBuffer] = {"in": device.upload("in", table), "out": device.upload("out", out)}
     once = launch([pointer("in"), pointer("out")], (ctas, 1, 1), (THREADS, 1, 1))
-    device.launch(kernel, once, buffers, 20)  # type: ignore[arg-type]
+    device.prepare(kernel, once, buffers)(20)  # type: ignore[arg-type]
     return device.download(buffers["out"])
 
 

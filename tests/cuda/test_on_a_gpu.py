@@ -87,7 +87,7 @@ def test_vector_add_end_to_end(device: CudaDevice, sample: str, block: int, elem
 
 
 def test_a_launch_is_timed_by_the_gpu(device: CudaDevice) -> None:
-    ms = device.launch(device.load(kernel(SPIN), "k"), launch([]), {}, 10).ms
+    ms = device.prepare(device.load(kernel(SPIN), "k"), launch([]), {})(10).ms
     assert 19 < ms < 60
 
 
@@ -114,7 +114,7 @@ def test_a_variable_of_the_ptx_can_be_set(device: CudaDevice, declared: str) -> 
     buffers = one_word(device)
     for value in (5, 6):
         device.set_variable(loaded, "table", np.array([1, 0, 0, 0, value, 0, 0, 0], np.uint8))
-        device.launch(loaded, launch([pointer("x")]), buffers, 10)
+        device.prepare(loaded, launch([pointer("x")]), buffers)(10)
         assert word(device, buffers) == value
 
 
@@ -129,7 +129,7 @@ def test_machine_code_runs_and_its_parameters_lie_where_it_is_read_to_say(device
     buffers: dict[str, DeviceBuffer] = {name: device.upload(name, x.view(np.uint8)) for name in "xy"}
     args = [pointer("x"), pointer("y"), scalar("f32", 4, 2.5), scalar("u32", 4, 299)]
     once = replace(launch(args, (3, 1, 1), (128, 1, 1)), entry="scale")
-    device.launch(device.load(module, "scale"), once, buffers, 10)
+    device.prepare(device.load(module, "scale"), once, buffers)(10)
     np.testing.assert_array_equal(device.download(buffers["y"]).view(np.float32), np.append(x[:-1] * 2.5, x[-1]))
 
 
@@ -160,7 +160,7 @@ def test_parameters_of_any_size_and_alignment_arrive_byte_for_byte(device: CudaD
     total = sum(size for size, _ in sizes)
     buffers: dict[str, DeviceBuffer] = {"out": device.upload("out", np.zeros(total, np.uint8))}
     loaded = device.load(copies_its_parameters(sizes), "k")
-    device.launch(loaded, launch([*args, pointer("out")]), buffers, 10)
+    device.prepare(loaded, launch([*args, pointer("out")]), buffers)(10)
     assert device.download(buffers["out"]).tobytes() == b"".join(values)
 
 
@@ -175,10 +175,10 @@ def test_shared_memory_up_to_the_limit_and_no_further(device: CudaDevice) -> Non
     loaded = device.load(kernel(LAST_OF_SHARED, P_N, head=POOL), "k")
     buffers, most = one_word(device), device.limits.shared_optin
     for shared in (1, 48 * 1024, most):
-        device.launch(loaded, launch([pointer("x"), scalar("i32", 4, shared)], shared=shared), buffers, 10)
+        device.prepare(loaded, launch([pointer("x"), scalar("i32", 4, shared)], shared=shared), buffers)(10)
         assert word(device, buffers) == 5
     with raised("launch-refused") as caught:
-        device.launch(loaded, launch([pointer("x"), scalar("i32", 4, 1)], shared=most + 1), buffers, 10)
+        device.prepare(loaded, launch([pointer("x"), scalar("i32", 4, 1)], shared=most + 1), buffers)(10)
     assert f"the device allows {most:,}" in caught.value.finding.message
 
 
@@ -204,10 +204,10 @@ def test_what_the_driver_refuses_is_explained_and_the_device_goes_on(
     buffers = one_word(device)
     loaded = device.load(kernel(STORE, P, directives), "k")
     with raised("launch-refused") as caught:
-        device.launch(loaded, launch([pointer("x")], **change), buffers, 10)
+        device.prepare(loaded, launch([pointer("x")], **change), buffers)(10)
     assert expected in caught.value.finding.message
     plain = device.load(kernel(STORE, P), "k")
-    device.launch(plain, launch([pointer("x")], (4, 1, 1), (32, 1, 1)), buffers, 10)
+    device.prepare(plain, launch([pointer("x")], (4, 1, 1), (32, 1, 1)), buffers)(10)
     assert word(device, buffers) == 7
 
 
@@ -229,7 +229,7 @@ def test_a_grid_counts_ctas_with_clusters_too(device: CudaDevice, cluster: int, 
         pytest.skip(f"{device.gpu} has no clusters beyond the portable size")
     buffers = one_word(device)
     once = launch([pointer("x")], (16, 1, 1), (32, 1, 1), cluster=(cluster, 1, 1))
-    device.launch(device.load(module, "k"), once, buffers, 10)
+    device.prepare(device.load(module, "k"), once, buffers)(10)
     assert word(device, buffers) == 16 * 32 * cluster
 
 
@@ -240,7 +240,7 @@ def test_a_grid_that_no_cluster_divides(device: CudaDevice) -> None:
         pytest.skip(why)
     loaded = device.load(module, "k")
     with raised("launch-refused") as caught:
-        device.launch(loaded, launch([pointer("x")], (3, 1, 1), cluster=(2, 1, 1)), one_word(device), 10)
+        device.prepare(loaded, launch([pointer("x")], (3, 1, 1), cluster=(2, 1, 1)), one_word(device))(10)
     assert "no multiple of cluster" in caught.value.finding.message
 
 

@@ -30,7 +30,7 @@ def main(name: str) -> None:
         buffers: dict[str, DeviceBuffer] = {"x": device.upload("x", np.zeros(64, np.uint8))}
         loaded = device.load(kernel(body, P), "k")
         try:
-            device.launch(loaded, launch([argument]), buffers, 1.0)
+            device.prepare(loaded, launch([argument]), buffers)(1.0)
         except TeenyError as error:
             finding = error.finding
             said = {"id": finding.id, "message": finding.message, "note": finding.note, "exit": int(error.exit)}

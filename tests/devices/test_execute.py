@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from teenycli.arch import Limits
-from teenycli.devices.base import Device, DeviceBuffer, Kernel, LaunchTime
+from teenycli.devices.base import Device, DeviceBuffer, Kernel, LaunchTime, Run
 from teenycli.devices.execute import Lease, execute
 from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding, TeenyError
@@ -84,14 +84,19 @@ class Doubler:
         self._note(f"download {buffer.name}")
         return buffer.data.copy()
 
-    def launch(self, kernel: Kernel, launch: Launch, buffers: dict[str, DeviceBuffer], timeout: float) -> LaunchTime:
+    def prepare(self, kernel: Kernel, launch: Launch, buffers: Mapping[str, DeviceBuffer]) -> Run:
         assert isinstance(kernel, Loaded)
-        self._note(f"launch {kernel.entry} {launch.index} {timeout:g}")
+        self._note(f"prepare {kernel.entry} {launch.index}")
         source, target = (buffers[str(argument.name)] for argument in launch.args)
         assert isinstance(source, Memory)
         assert isinstance(target, Memory)
-        target.data.view(np.float32)[:] = source.data.view(np.float32) * 2
-        return LaunchTime(10.0 + launch.index)
+
+        def run(timeout: float) -> LaunchTime:
+            self._note(f"launch {kernel.entry} {launch.index} {timeout:g}")
+            target.data.view(np.float32)[:] = source.data.view(np.float32) * 2
+            return LaunchTime(10.0 + launch.index)
+
+        return run
 
     def close(self) -> None:
         self._note("close")
@@ -146,7 +151,8 @@ def test_outputs_come_back_in_dtype_and_shape() -> None:
     assert [finding.message for finding in done.findings] == ["twice"]
     assert np.isnan(ARRAYS["y"]).all()
     assert device.events == [
-        "load twice", "upload x 256", "upload pad 1024", "upload y 256", "launch twice 0 7", "download y",
+        "load twice", "upload x 256", "upload pad 1024", "upload y 256", "prepare twice 0", "launch twice 0 7",
+        "download y",
     ]  # fmt: skip
     assert device.held == []
 
@@ -159,6 +165,13 @@ def test_launches_go_in_order_and_each_entry_is_loaded_once() -> None:
     assert done.launch_ms == (10.0, 11.0, 12.0)
     assert (done.compile_ms, done.cached) == (4.0, True)
     assert [event for event in device.events if event.startswith("load")] == ["load twice", "load other"]
+
+
+def test_nothing_is_launched_before_every_launch_is_ready() -> None:
+    device = Freeing(fails="prepare other 1")
+    with pytest.raises(TeenyError, match="launch 1 of 2: prepare other 1"):
+        execute(plan(launch(0, "twice", "x", "y"), launch(1, "other", "x", "y")), MODULE, device, ARRAYS)
+    assert not [event for event in device.events if event.startswith("launch")]
 
 
 def test_everything_but_scratch_comes_back_when_asked_for() -> None:
@@ -199,7 +212,7 @@ class TestLease:
         assert device.held == []
 
 
-@pytest.mark.parametrize("event", ["upload y 256", "launch twice 0 0", "download y"])
+@pytest.mark.parametrize("event", ["upload y 256", "prepare twice 0", "launch twice 0 0", "download y"])
 def test_buffers_are_let_go_of_however_it_ends(event: str) -> None:
     device = Freeing(fails=event)
     with pytest.raises(TeenyError, match=event):

@@ -237,7 +237,7 @@ class Engine:
         raw = ctypes.string_at(params, size) if params else b""
         try:
             kernel = self._kernel(loaded, entry)
-            self.device.launch(kernel, self._plan(loaded, entry, geometry[0], raw), {}, self.patience)
+            self.device.prepare(kernel, self._plan(loaded, entry, geometry[0], raw), {})(self.patience)
         except TeenyError as error:
             if error.exit is Exit.UNSUPPORTED:
                 print(f"stand-in driver: {error}", file=sys.stderr)

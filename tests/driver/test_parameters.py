@@ -146,7 +146,7 @@ def test_a_hundred_parameter_lists(device: CudaDevice, recorder: Recorder, seed:
     buffers: dict[str, DeviceBuffer] = {"x": device.upload("x", np.zeros(64, np.uint8))}
     at = {"x": buffers["x"].address}
     for name, params in lists.items():
-        device.launch(device.load(module, name), launch_of(name, params), buffers, 10)
+        device.prepare(device.load(module, name), launch_of(name, params), buffers)(10)
         arrived, _, raw = recorder.launches.pop()
         expected = bytearray(len(raw))
         for offset, param in params:

@@ -202,7 +202,7 @@ def test_a_fault_is_pinned_to_its_launch_and_nothing_follows(
     buffers: dict[str, DeviceBuffer] = {"x": device.upload("x", np.zeros(64, np.uint8))}
     loaded = device.load(kernel(body, P), "k")
     with raised(id):
-        device.launch(loaded, launch([argument]), buffers, 0.1)
+        device.prepare(loaded, launch([argument]), buffers)(0.1)
     gpus.standin.clear()
     with raised("context-lost"):
         device.download(buffers["x"])

@@ -89,7 +89,7 @@ class Case:
             held = {b.name: device.upload(b.name, memory_of(b, arrays[b.name]), b.align) for b in self.plan.buffers}
             try:
                 for launch in self.plan.launches:
-                    device.launch(device.load(self.module, launch.entry), launch, dict(held), 20)
+                    device.prepare(device.load(self.module, launch.entry), launch, dict(held))(20)
             except TeenyError as error:
                 return error
         return None

@@ -151,7 +151,7 @@ def ran(plan: Plan, kernel: Witnessed, arrays: Arrays, timeout: float = 60) -> L
         ]
         assert all(b.address >> ID_SHIFT == FIRST_BUFFER + k for k, b in enumerate(held.values()))
         for launch in plan.launches:
-            device.launch(device.load(kernel.module, launch.entry), launch, dict(held), timeout)
+            device.prepare(device.load(kernel.module, launch.entry), launch, dict(held))(timeout)
         read, written = ({b.name: _elements(b, device.download(t)) for b, t in zip(plan.buffers, each, strict=True)}
                          for each in twins)  # fmt: skip
         return Log(read, written, {name: device.download(each) for name, each in held.items()})
@@ -166,7 +166,7 @@ def refuses(plan: Plan, module: Module, arrays: Arrays, name: str, column: int) 
         device._space.rows[held[name].address >> ID_SHIFT][column] = 0
         try:
             for launch in plan.launches:
-                device.launch(device.load(module, launch.entry), launch, held, 60)
+                device.prepare(device.load(module, launch.entry), launch, held)(60)
         except TeenyError as error:
             if error.finding.id not in ("out-of-bounds", "read-only"):
                 raise

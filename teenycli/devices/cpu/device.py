@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from teenycli.arch import Limits, limits_of, parse_target
-from teenycli.devices.base import DeviceBuffer, Kernel, LaunchTime
+from teenycli.devices.base import DeviceBuffer, Kernel, LaunchTime, Run
 from teenycli.errors import Place, TeenyError, did_you_mean
 from teenycli.exits import Exit
 from teenycli.launch.plan import Launch
@@ -128,12 +128,15 @@ class CpuDevice:
         assert buffer.data is not None, buffer.name
         return buffer.data.copy()
 
-    def launch(self, kernel: Kernel, launch: Launch, buffers: dict[str, DeviceBuffer], timeout: float) -> LaunchTime:
-        """Run one launch to its end. Raises TeenyError for faults of the kernel and ``timeout`` (exit FAILED)."""
+    def prepare(self, kernel: Kernel, launch: Launch, buffers: Mapping[str, DeviceBuffer]) -> Run:
+        """One launch with its parameters laid out. To run it raises TeenyError for faults of the kernel and
+        ``timeout`` (exit FAILED)."""
         from teenycli.devices.cpu.hall import CpuKernel
+        from teenycli.devices.cpu.launcher import parameters
 
         assert isinstance(kernel, CpuKernel)
-        return LaunchTime(self._runner.launch(kernel, launch, lambda name: buffers[name].address, timeout))
+        laid = parameters(kernel.image, launch, lambda name: buffers[name].address)
+        return lambda timeout: LaunchTime(self._runner.launch(kernel, launch, laid, timeout))
 
     def close(self) -> None:
         """End the pool's threads and give all memory back."""

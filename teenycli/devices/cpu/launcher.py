@@ -52,12 +52,14 @@ class Runner:
         self.output = output
         self.workspace: CpuBuffer | None = None
 
-    def launch(self, kernel: CpuKernel, launch: plan.Launch, address_of: Callable[[str], int], timeout: float) -> float:
-        """Run one launch; its time in milliseconds. Raises TeenyError for a fault or a time-out (exit FAILED)."""
+    def launch(self, kernel: CpuKernel, launch: plan.Launch, params: Bytes, timeout: float) -> float:
+        """Run one launch with these ``parameters``; its time in milliseconds.
+
+        Raises TeenyError for a fault or a time-out (exit FAILED).
+        """
         image = kernel.image
         threads = launch.threads
         total_shared = image.dynamic_offset + launch.shared if launch.shared else image.shared_static
-        params = _parameters(image, launch, address_of)
         tables = thread_tables(launch.block)
         record = Launch(
             next=0, total=launch.ctas, chunk=1, grid=launch.grid, block=launch.block, threads=threads,
@@ -120,8 +122,8 @@ class Runner:
         )
 
 
-def _parameters(image: Image, launch: plan.Launch, address_of: Callable[[str], int]) -> Bytes:
-    """The parameter buffer."""
+def parameters(image: Image, launch: plan.Launch, address_of: Callable[[str], int]) -> Bytes:
+    """The parameter buffer of a launch; ``address_of`` gives a buffer's address by its name."""
     params = aligned_bytes(max(image.param_bytes, 64))
     for argument in launch.args:
         if argument.offset is not None:

@@ -7,15 +7,16 @@ of its own house, and numpy in the functions that move arrays.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from teenycli.arch import Limits, parse_target, takes_target
-from teenycli.devices.base import DeviceBuffer, Kernel, LaunchTime
+from teenycli.devices.base import DeviceBuffer, Kernel, LaunchTime, Run
 from teenycli.devices.cuda import errors
 from teenycli.devices.cuda.driver import (
     NEEDS_NEWER_DRIVER,
@@ -29,7 +30,7 @@ from teenycli.devices.cuda.driver import (
 from teenycli.devices.cuda.errors import Facts
 from teenycli.devices.cuda.gpu import Gpu
 from teenycli.devices.cuda.parameters import compare_parameters
-from teenycli.devices.cuda.printing import printing
+from teenycli.devices.cuda.printing import may_print, printing
 from teenycli.devices.cuda.probe import kernel_module_version
 from teenycli.devices.cuda.staging import Progress, Staging
 from teenycli.devices.releases import Releases
@@ -54,7 +55,8 @@ _HOPPER = 90
 class CudaKernel(Struct):
     """An entry, compiled and loaded. ``opted_shared``: bytes of dynamic shared memory it has been allowed so far.
 
-    ``cached`` stays False: the driver has a cache of its own and does not say what came from it.
+    ``prints``: whether something in its module may. ``cached`` stays False: the driver has a cache of its own and does
+    not say what came from it.
     """
 
     module: Module
@@ -63,6 +65,7 @@ class CudaKernel(Struct):
     facts: Facts
     compile_ms: float
     findings: tuple[Finding, ...] = ()
+    prints: bool = False
     opted_shared: int = 0
     cached: bool = False
 
@@ -180,7 +183,7 @@ class CudaDevice:
         if table is not None:
             where = Place(module.source.name, function.at.line, function.at.column)
             findings = compare_parameters(table, function, self._gpu.sm, where)
-        return CudaKernel(module, function, handle, facts, compile_ms, findings)
+        return CudaKernel(module, function, handle, facts, compile_ms, findings, may_print(module.source))
 
     def _module(self, source: Source) -> Any:
         if source not in self._modules:
@@ -208,11 +211,11 @@ class CudaDevice:
                 raise TeenyError("variable-size", message, exit=Exit.FAILED)
             self._driver.copy_in(address, data.ctypes.data, nbytes)
 
-    def launch(self, kernel: Kernel, launch: Launch, buffers: dict[str, DeviceBuffer], timeout: float) -> LaunchTime:
-        """Run one launch to its end; the time is the GPU's own, between two events around it.
+    def prepare(self, kernel: Kernel, launch: Launch, buffers: Mapping[str, DeviceBuffer]) -> Run:
+        """One launch, encoded and allowed; its time is the GPU's own, between two events around it.
 
-        Raises TeenyError, exit FAILED: ``argument-count``, ``argument-size``, ``launch-refused``, ``timeout``, and the
-        ids of ``errors.FAULTS``.
+        Raises TeenyError, exit FAILED: ``argument-count``, ``argument-size``, ``launch-refused``. To run it raises
+        ``launch-refused``, ``timeout``, and the ids of ``errors.FAULTS``.
         """
         if not isinstance(kernel, CudaKernel):
             raise TypeError(f"{type(kernel).__name__} is no kernel of {self.name}")
@@ -223,20 +226,33 @@ class CudaDevice:
         config = launch_config(launch, kernel.entry, self._gpu.sm)
         try:
             self._opt_in(kernel, launch)
-            queue = self._driver.prepared(kernel.function, config, arguments)
-            with printing(to_stderr=self._prints_to_stderr):
-                # Should anything break in from here on, the kernel may still run, and every call would wait for it.
-                self._lost = f"launch {launch.index} of '{launch.entry}' has not ended"
-                self._driver.record(self._start)
-                queue()
-                self._driver.record(self._end)
-                self._wait(launch, timeout)
-                self._lost = None
-                # What the kernel printed comes out here.
-                self._driver.synchronize()
-            return LaunchTime(self._driver.milliseconds(self._start, self._end))
+            queue = self._driver.prepared(kernel.function, config, arguments, self._start, self._end)
         except DriverError as failure:
             raise self._launch_error(failure, kernel, launch) from None
+        run = partial(self._run, kernel, launch, queue, f"launch {launch.index} of '{launch.entry}' has not ended")
+        return partial(self._printing, run) if kernel.prints else run
+
+    def _run(
+        self, kernel: CudaKernel, launch: Launch, queue: Callable[[], None], unended: str, timeout: float
+    ) -> LaunchTime:
+        self._make_ready()
+        # Should anything break in from here on, the kernel may still run, and every call would wait for it.
+        self._lost = unended
+        try:
+            queue()
+            self._wait(launch, timeout)
+            if kernel.prints:
+                self._driver.synchronize()  # which brings out what it printed
+            milliseconds = self._driver.milliseconds(self._start, self._end)
+        except DriverError as failure:
+            raise self._launch_error(failure, kernel, launch) from None
+        self._lost = None
+        return LaunchTime(milliseconds)
+
+    def _printing(self, run: Run, timeout: float) -> LaunchTime:
+        """Run what prints: it is out when this ends."""
+        with printing(to_stderr=self._prints_to_stderr):
+            return run(timeout)
 
     def _encode_map(self, of: TensorMap, address: int) -> bytes:
         """Raises TeenyError ``tensormap-architecture`` (exit UNSUPPORTED), ``cuda-driver``."""
@@ -361,8 +377,10 @@ class CudaDevice:
         if self._lost is not None:
             message = f"{self.name} is of no more use: {self._lost}"
             raise TeenyError("context-lost", message, hint="start teeny again", exit=Exit.FAILED)
-        with self._telling(f"making {self.name} current"):
+        try:
             self._driver.set_current()
+        except DriverError as failure:
+            raise self._failed(failure, f"making {self.name} current") from None
 
     @contextmanager
     def _telling(self, doing: str) -> Iterator[None]:
@@ -400,7 +418,7 @@ def launch_config(launch: Launch, entry: Function, sm: int) -> Config:
 
 
 def _arguments(
-    kernel: CudaKernel, launch: Launch, buffers: dict[str, DeviceBuffer], encode_map: Encoder
+    kernel: CudaKernel, launch: Launch, buffers: Mapping[str, DeviceBuffer], encode_map: Encoder
 ) -> list[bytes]:
     """The exact bytes of each argument. The driver reads as many as the parameter has, so sizes must agree."""
     entry, where = kernel.entry, Place(kernel.module.source.name, kernel.entry.at.line, kernel.entry.at.column)

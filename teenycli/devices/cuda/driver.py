@@ -1,8 +1,8 @@
 """The one file that touches CUDA's Python packages: every call to the driver that teeny makes, with its types.
 
-``cuda.core`` opens the device, makes its primary context current and answers for its properties. What must fail with a
-number, or take an argument's exact bytes, goes through ``cuda.bindings.driver``: ``cuda.core`` turns a CUresult into
-text, and takes no struct as a kernel's argument.
+``cuda.core`` opens the device and answers for its properties. What must fail with a number, or take an argument's
+exact bytes, goes through ``cuda.bindings.driver``: ``cuda.core`` turns a CUresult into text, and takes no struct as a
+kernel's argument.
 
 Tests hand in stand-ins for the two modules. May import ``devices.releases`` and, for types, ``launch.plan`` and
 ``ptx.model``.
@@ -67,6 +67,10 @@ class PackageError(Exception):
     """``cuda.core`` or ``cuda.bindings`` is not installed, too old, or cannot be imported; says which and why."""
 
 
+#: A function of the bindings: the CUresult, and then its results.
+Function = Callable[..., tuple[Any, ...]]
+
+
 class Config(Struct, frozen=True):
     """A launch as the driver wants it: ``grid`` in CTAs (in clusters for an entry with ``.blocksareclusters``)."""
 
@@ -118,12 +122,13 @@ class Driver:
         with self._naming("cuda.core.Device"), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             self._device = packages.core.Device(index)
-        # A hold of our own on the primary context: cuda.core lets go of its own when the process ends, and the last to
-        # go would wait for a kernel that never ends. It comes before cuda.core's, which does not say why it failed.
-        self._ordinal = self._call("cuDeviceGet", index)
-        self._call("cuDevicePrimaryCtxRetain", self._ordinal)
+        self._functions: dict[str, Function] = {}
+        # The primary context is held by us, and not by cuda.core, which lets go of what it holds when the process ends:
+        # the last to go would wait for a kernel that never ends.
+        ordinal = self._call("cuDeviceGet", index)
+        self._context = self._call("cuDevicePrimaryCtxRetain", ordinal)
         with Releases() as held:
-            held.later(self._call, "cuDevicePrimaryCtxRelease", self._ordinal)
+            held.later(self._call, "cuDevicePrimaryCtxRelease", ordinal)
             self.set_current()
             self._pools = bool(self.property("memory_pools_supported"))
             #: Addresses that come from the device's pool.
@@ -158,8 +163,7 @@ class Driver:
 
     def set_current(self) -> None:
         """Make the device's primary context that of the calling thread."""
-        with self._naming("cuda.core.Device.set_current"):
-            self._device.set_current()
+        self._call("cuCtxSetCurrent", self._context)
 
     # --- memory --------------------------------------------------------------------------------------------------
 
@@ -327,9 +331,11 @@ class Driver:
 
     # --- launches ------------------------------------------------------------------------------------------------
 
-    def prepared(self, function: Any, config: Config, arguments: Sequence[bytes]) -> Callable[[], None]:
-        """What queues one launch when it is called: all else is done before, so that no GPU waits for it between two
-        events. ``arguments`` are the exact bytes of each parameter, in order."""
+    def prepared(
+        self, function: Any, config: Config, arguments: Sequence[bytes], start: Any, end: Any
+    ) -> Callable[[], None]:
+        """What queues one launch between two events each time that it is called: all else is done here, so that no GPU
+        waits for it meanwhile. ``arguments`` are the exact bytes of each parameter, in order."""
         native = self._cu.CUlaunchConfig()
         native.gridDimX, native.gridDimY, native.gridDimZ = config.grid
         native.blockDimX, native.blockDimY, native.blockDimZ = config.block
@@ -338,12 +344,15 @@ class Driver:
         attributes = self._launch_attributes(config)
         native.attrs = attributes
         native.numAttrs = len(attributes)
-        held = _Arguments(arguments)
+        held, stream = _Arguments(arguments), self._stream
+        record, launch = self._function("cuEventRecord"), self._function("cuLaunchKernelEx")
 
-        def launch() -> None:
-            self._call("cuLaunchKernelEx", native, function, held.pointers, 0)
+        def queue() -> None:
+            record(start, stream)
+            launch(native, function, held.pointers, 0)
+            record(end, stream)
 
-        return launch
+        return queue
 
     def _launch_attributes(self, config: Config) -> list[Any]:
         def attribute(name: str) -> Any:
@@ -376,13 +385,7 @@ class Driver:
 
     def done(self, event: Any) -> bool:
         """Whether all that was queued before ``event`` has finished; raises what went wrong in it."""
-        try:
-            self._call("cuEventQuery", event)
-        except DriverError as error:
-            if error.code == _NOT_READY:
-                return False
-            raise
-        return True
+        return int(self._function("cuEventQuery")(event)[0]) != _NOT_READY
 
     def wait(self, event: Any) -> None:
         """Until all that was queued before ``event`` has finished; raises what went wrong in it."""
@@ -406,19 +409,36 @@ class Driver:
 
     def _call(self, name: str, *arguments: Any) -> Any:
         """Call a function of the driver: its result, its results as a tuple, or None."""
-        function: Callable[..., tuple[Any, ...]] | None = getattr(self._cu, name, None)
+        answer = self._function(name)(*arguments)
+        return answer[1:] if len(answer) > 2 else answer[-1] if len(answer) == 2 else None
+
+    def _function(self, name: str) -> Function:
+        """A function of the driver that raises DriverError where it fails, and else gives the bindings' own answer: the
+        CUresult, which is then CUDA_SUCCESS or CUDA_ERROR_NOT_READY, and the results."""
+        found = self._functions.get(name)
+        if found is None:
+            found = self._functions[name] = self._checked(name)
+        return found
+
+    def _checked(self, name: str) -> Function:
+        function: Function | None = getattr(self._cu, name, None)
         if function is None:
             raise DriverError(NEEDS_NEWER_DRIVER, _NEWER, f"this cuda.bindings has no {name}", name)
-        try:
-            status, *results = function(*arguments)
-        except (RuntimeError, ValueError) as error:
-            # The bindings raise where the driver lacks the function, and for a CUresult newer than they are.
-            missing = isinstance(error, RuntimeError)
-            code, word = (NEEDS_NEWER_DRIVER, _NEWER) if missing else (UNKNOWN, _UNKNOWN)
-            raise DriverError(code, word, str(error), name) from None
-        if int(status):
-            raise DriverError(int(status), str(getattr(status, "name", status)), self._words(status), name)
-        return results[0] if len(results) == 1 else tuple(results) or None
+
+        def checked(*arguments: Any) -> tuple[Any, ...]:
+            try:
+                answer = function(*arguments)
+            except (RuntimeError, ValueError) as error:
+                # The bindings raise where the driver lacks the function, and for a CUresult newer than they are.
+                missing = isinstance(error, RuntimeError)
+                code, word = (NEEDS_NEWER_DRIVER, _NEWER) if missing else (UNKNOWN, _UNKNOWN)
+                raise DriverError(code, word, str(error), name) from None
+            status = answer[0]
+            if status and status != _NOT_READY:
+                raise DriverError(int(status), str(getattr(status, "name", status)), self._words(status), name)
+            return answer
+
+        return checked
 
     def _words(self, status: Any) -> str:
         failed, words = self._cu.cuGetErrorString(status)

@@ -1,6 +1,6 @@
 """What kernels print, which the driver writes to the process's standard output by itself, past Python.
 
-Imports nothing of ours.
+May import ``ptx.model``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
+from teenycli.ptx.model import Source
+
 _STDOUT, _STDERR = 1, 2
+
+
+def may_print(source: Source) -> bool:
+    """Whether code of this text, or machine code, calls what the driver has for ``printf`` (PTX: ``vprintf``)."""
+    return "vprintf" in source.text if source.image is None else b"vprintf" in source.image
 
 
 @contextmanager

@@ -83,7 +83,7 @@ class Rig:
             cooperative,
         )
         try:
-            self.device.launch(kernel, launch, buffers, timeout)
+            self.device.prepare(kernel, launch, buffers)(timeout)
             for index, value in enumerate(args):
                 if isinstance(value, np.ndarray):
                     value.reshape(-1).view(np.uint8)[:] = self.device.download(buffers[f"arg{index}"])

@@ -206,6 +206,11 @@ class FakeBindings:
         context = next(handle for handle in self.handles if handle.kind == "context" and handle.alive)
         return self._end("cuDevicePrimaryCtxRelease", context, "context")
 
+    def cuCtxSetCurrent(self, context: Handle) -> tuple[CUresult]:
+        assert context.kind == "context"
+        assert context.alive
+        return (self._answer("cuCtxSetCurrent"),)
+
     def cuStreamCreate(self, flags: int) -> tuple[CUresult, Handle | None]:
         assert type(flags) is int
         return self._make("cuStreamCreate", "stream")
@@ -400,14 +405,14 @@ class FakeDevice:
         if index >= core.count:
             raise ValueError(f"device_id must be within [0, {core.count}), got {index}")
         self.core = core
-        self.name = "Fake 100"
+        core.refuse()
         self.compute_capability = divmod(core.sm, 10)
         self.properties = SimpleNamespace(**core.properties)
 
-    def set_current(self) -> None:
-        self.core.made_current += 1
-        if self.core.refusal is not None:
-            raise self.core.refusal
+    @property
+    def name(self) -> str:
+        self.core.refuse()
+        return "Fake 100"
 
 
 class FakeCore:
@@ -417,8 +422,11 @@ class FakeCore:
         self.sm = sm
         self.count = count
         self.properties = dict(PROPERTIES)
-        self.made_current = 0
-        self.refusal: Exception | None = None
+        self.refusal: BaseException | None = None
+
+    def refuse(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
 
     def Device(self, index: int) -> FakeDevice:
         return FakeDevice(self, index)

@@ -22,15 +22,19 @@ ARGS = (
     Argument(1, "n", "i32", 4, (Field("i32", -2),)),
     Argument(2, "flag", "f32", 4, (Field("f32", 0.5),)),
 )
+#: Makes a module one that may print.
+PRINTF = ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);"
 LAUNCH = Launch("op", 0, "k", (4, 1, 1), (128, 1, 1), ARGS)
 
 
-def module(directives: str = "", params: str = ".param .u64 x, .param .u32 n, .param .f32 a") -> Module:
-    return module_of(f".visible .entry k({params}) {directives} {{ .loc 1 1 1\n ret; }}\n")
+def module(
+    directives: str = "", params: str = ".param .u64 x, .param .u32 n, .param .f32 a", declared: str = ""
+) -> Module:
+    return module_of(f"{declared}\n.visible .entry k({params}) {directives} {{ .loc 1 1 1\n ret; }}\n")
 
 
-def ready(device: CudaDevice, directives: str = "") -> tuple[CudaKernel, dict[str, DeviceBuffer]]:
-    return device.load(module(directives), "k"), {"x": device.upload("x", np.zeros(64, np.uint8))}
+def ready(device: CudaDevice, directives: str = "", declared: str = "") -> tuple[CudaKernel, dict[str, DeviceBuffer]]:
+    return device.load(module(directives, declared=declared), "k"), {"x": device.upload("x", np.zeros(64, np.uint8))}
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def test_clusters_start_with_sm_90() -> None:
 def test_everything_is_let_go_of(cuda: FakeCuda, device: CudaDevice) -> None:
     with device:
         kernel, buffers = ready(device)
-        device.launch(kernel, LAUNCH, buffers, 0)
+        device.prepare(kernel, LAUNCH, buffers)(0)
     assert cuda.driver.leaks() == {}
     device.close()
     with raised("context-lost"):
@@ -79,6 +79,7 @@ def test_everything_is_let_go_of(cuda: FakeCuda, device: CudaDevice) -> None:
     [
         ("cuDeviceGet", [2]),
         ("cuDevicePrimaryCtxRetain", [2]),
+        ("cuCtxSetCurrent", [2]),
         ("cuStreamCreate", [2]),
         ("cuDriverGetVersion", [2]),
         ("cuEventCreate", [2]),
@@ -97,7 +98,7 @@ def test_a_device_that_is_taken_is_told_with_the_driver_s_words(cuda: FakeCuda) 
     with raised("no-device", Exit.NO_DEVICE) as caught:
         CudaDevice(0, cuda.packages)
     assert caught.value.finding.message == "cuda:0 cannot be opened: another process has the GPU to itself"
-    note = "cuda.core.Device.set_current says CUDA_ERROR_DEVICE_UNAVAILABLE (46): in exclusive mode"
+    note = "cuda.core.Device says CUDA_ERROR_DEVICE_UNAVAILABLE (46): in exclusive mode"
     assert caught.value.finding.note == note
 
 

@@ -15,7 +15,7 @@ from teenycli.exits import Exit
 from teenycli.launch.plan import Address, Argument, Field, Launch, TensorMap
 from teenycli.ptx.layout import layout
 from tests.devices.cuda.fake import FakeCuda
-from tests.devices.cuda.kit import ARGS, LAUNCH, module, raised, ready
+from tests.devices.cuda.kit import ARGS, LAUNCH, PRINTF, module, raised, ready
 
 pytestmark = pytest.mark.unit
 
@@ -26,20 +26,37 @@ pytestmark = pytest.mark.unit
 def test_a_launch(cuda: FakeCuda, device: CudaDevice) -> None:
     kernel, buffers = ready(device)
     began = len(cuda.driver.calls)
-    assert device.launch(kernel, LAUNCH, buffers, 5).ms == 1.5
+    assert device.prepare(kernel, LAUNCH, buffers)(5).ms == 1.5
     address = (buffers["x"].address + 16).to_bytes(8, "little")
     assert cuda.driver.arguments == [[address, b"\xfe\xff\xff\xff", b"\0\0\0\x3f"]]
     assert cuda.driver.calls[began:] == [
-        "cuEventRecord", "cuLaunchKernelEx", "cuEventRecord", "cuEventQuery", "cuCtxSynchronize", "cuEventElapsedTime",
+        "cuCtxSetCurrent", "cuCtxSetCurrent", "cuEventRecord", "cuLaunchKernelEx", "cuEventRecord", "cuEventQuery",
+        "cuEventElapsedTime",
     ]  # fmt: skip
+
+
+def test_a_prepared_launch_is_run_as_often_as_wanted(cuda: FakeCuda, device: CudaDevice) -> None:
+    kernel, buffers = ready(device)
+    run = device.prepare(kernel, LAUNCH, buffers)
+    began = len(cuda.driver.calls)
+    assert [run(5).ms, run(5).ms] == [1.5, 1.5]
+    assert cuda.driver.arguments[0] == cuda.driver.arguments[1]
+    assert cuda.driver.calls[began:].count("cuLaunchKernelEx") == 2
+
+
+def test_what_prints_is_waited_for_until_it_is_out(cuda: FakeCuda, device: CudaDevice) -> None:
+    kernel, buffers = ready(device, declared=PRINTF)
+    device.prepare(kernel, LAUNCH, buffers)(5)
+    assert cuda.driver.calls[-3:] == ["cuEventQuery", "cuCtxSynchronize", "cuEventElapsedTime"]
 
 
 def test_every_call_makes_the_device_s_context_current(cuda: FakeCuda, device: CudaDevice) -> None:
     kernel, buffers = ready(device)
-    before = cuda.core.made_current
-    device.launch(kernel, LAUNCH, buffers, 5)
-    device.download(buffers["x"])
-    assert cuda.core.made_current == before + 2
+    run = device.prepare(kernel, LAUNCH, buffers)
+    for call in (lambda: run(5), lambda: device.download(buffers["x"])):
+        before = len(cuda.driver.calls)
+        call()
+        assert cuda.driver.calls[before] == "cuCtxSetCurrent"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +73,7 @@ def test_arguments_that_do_not_fit_never_reach_the_driver(
 ) -> None:
     kernel, buffers = ready(device)
     with raised(id):
-        device.launch(kernel, replace(LAUNCH, args=args), buffers, 5)
+        device.prepare(kernel, replace(LAUNCH, args=args), buffers)(5)
     assert "cuLaunchKernelEx" not in cuda.driver.calls
 
 
@@ -65,7 +82,7 @@ def test_a_struct_arrives_whole(cuda: FakeCuda, device: CudaDevice) -> None:
     kernel = device.load(module(params=".param .align 4 .b8 s[20]"), "k")
     fields = (Field("ptr", Address()), Field("i32", 7, 8), Field("f32", 1.0, 12), Field("u8", 255, 16))
     args = (Argument(0, "s", "struct", 20, fields),)
-    device.launch(kernel, replace(LAUNCH, args=args), {}, 0)
+    device.prepare(kernel, replace(LAUNCH, args=args), {})(0)
     assert cuda.driver.arguments == [[bytes(8) + b"\7\0\0\0" + b"\0\0\x80\x3f" + b"\xff\0\0\0"]]
 
 
@@ -86,7 +103,7 @@ def test_shared_memory_over_48_kib_is_asked_for(
     cuda.driver.function_attributes[1] = static
     kernel, buffers = ready(device)
     for _ in range(2):
-        device.launch(kernel, replace(LAUNCH, shared=shared), buffers, 0)
+        device.prepare(kernel, replace(LAUNCH, shared=shared), buffers)(0)
     assert cuda.driver.set_attributes == expected
     assert cuda.driver.configs[-1].sharedMemBytes == shared
 
@@ -95,14 +112,14 @@ def test_more_shared_memory_than_there_is(cuda: FakeCuda, device: CudaDevice) ->
     cuda.driver.function_attributes[1] = 4096
     kernel, buffers = ready(device)
     with raised("launch-refused") as caught:
-        device.launch(kernel, replace(LAUNCH, shared=228353), buffers, 0)
+        device.prepare(kernel, replace(LAUNCH, shared=228353), buffers)(0)
     assert "the device allows 232,448 less 4,096 static" in caught.value.finding.message
     assert "cuLaunchKernelEx" not in cuda.driver.calls
 
 
 def test_a_cluster_over_the_portable_size_is_asked_for(cuda: FakeCuda, device: CudaDevice) -> None:
     kernel, buffers = ready(device)
-    device.launch(kernel, replace(LAUNCH, grid=(32, 1, 1), cluster=(16, 1, 1)), buffers, 0)
+    device.prepare(kernel, replace(LAUNCH, grid=(32, 1, 1), cluster=(16, 1, 1)), buffers)(0)
     assert cuda.driver.set_attributes == [(14, 1)]
 
 
@@ -132,7 +149,7 @@ def test_programmatic_dependent_launch_needs_sm_90() -> None:
 def test_numbers_that_no_driver_could_take(cuda: FakeCuda, device: CudaDevice) -> None:
     kernel, buffers = ready(device)
     with raised("launch-refused"):
-        device.launch(kernel, replace(LAUNCH, grid=(1 << 40, 1, 1)), buffers, 0)
+        device.prepare(kernel, replace(LAUNCH, grid=(1 << 40, 1, 1)), buffers)(0)
     assert "cuLaunchKernelEx" not in cuda.driver.calls
 
 
@@ -140,9 +157,9 @@ def test_a_refused_launch_is_explained_and_the_device_stays_of_use(cuda: FakeCud
     kernel, buffers = ready(device, ".reqntid 256")
     cuda.driver.failures["cuLaunchKernelEx"] = [1, 0]
     with raised("launch-refused") as caught:
-        device.launch(kernel, LAUNCH, buffers, 0)
+        device.prepare(kernel, LAUNCH, buffers)(0)
     assert "block 128x1x1, but the kernel demands 256x1x1" in caught.value.finding.message
-    device.launch(kernel, replace(LAUNCH, block=(256, 1, 1)), buffers, 0)
+    device.prepare(kernel, replace(LAUNCH, block=(256, 1, 1)), buffers)(0)
     device.close()
     assert cuda.driver.leaks() == {}
 
@@ -152,27 +169,27 @@ def test_a_cooperative_launch_too_large_says_what_fits(cuda: FakeCuda, device: C
     cuda.driver.failures["cuLaunchKernelEx"] = 720
     launch = replace(LAUNCH, grid=(1000, 1, 1), cooperative=True)
     with raised("launch-refused") as caught:
-        device.launch(kernel, launch, buffers, 0)
+        device.prepare(kernel, launch, buffers)(0)
     assert "1000 CTAs, but the device holds 264" in caught.value.finding.message
     cuda.driver.failures["cuOccupancyMaxActiveBlocksPerMultiprocessor"] = 1
     with raised("launch-refused") as caught:
-        device.launch(kernel, launch, buffers, 0)
+        device.prepare(kernel, launch, buffers)(0)
     assert "the driver refused" in caught.value.finding.message
 
 
 @pytest.mark.parametrize("call", ["cuEventRecord", "cuEventQuery", "cuCtxSynchronize", "cuEventElapsedTime"])
 def test_a_failure_around_a_launch_is_no_refusal_of_it(cuda: FakeCuda, device: CudaDevice, call: str) -> None:
-    kernel, buffers = ready(device)
+    kernel, buffers = ready(device, declared=PRINTF)
     cuda.driver.failures[call] = 400
     with raised("cuda-driver"):
-        device.launch(kernel, LAUNCH, buffers, 0)
+        device.prepare(kernel, LAUNCH, buffers)(0)
 
 
 def test_a_driver_without_extended_launches_is_too_old(cuda: FakeCuda, device: CudaDevice) -> None:
     kernel, buffers = ready(device)
     cuda.driver.failures["cuLaunchKernelEx"] = RuntimeError("function cuLaunchKernelEx is not found")
     with raised("cuda-driver", Exit.UNSUPPORTED):
-        device.launch(kernel, LAUNCH, buffers, 0)
+        device.prepare(kernel, LAUNCH, buffers)(0)
 
 
 # --- faults, time-outs, interrupts -------------------------------------------------------------------------------
@@ -183,10 +200,10 @@ def test_a_driver_without_extended_launches_is_too_old(cuda: FakeCuda, device: C
 def test_a_fault_is_pinned_and_the_context_is_lost(
     cuda: FakeCuda, device: CudaDevice, call: str, code: int, id: str
 ) -> None:
-    kernel, buffers = ready(device)
+    kernel, buffers = ready(device, declared=PRINTF)
     cuda.driver.failures[call] = code
     with raised(id) as caught:
-        device.launch(kernel, replace(LAUNCH, index=2), buffers, 0)
+        device.prepare(kernel, replace(LAUNCH, index=2), buffers)(0)
     assert caught.value.finding.message.startswith("launch 2 of 'k'")
     with raised("context-lost") as caught:
         device.download(buffers["x"])
@@ -222,7 +239,7 @@ def test_a_fault_that_another_call_meets_loses_the_context_too(cuda: FakeCuda, d
 def test_a_launch_is_waited_for(cuda: FakeCuda, device: CudaDevice) -> None:
     kernel, buffers = ready(device)
     cuda.driver.failures["cuEventQuery"] = [600] * 20
-    device.launch(kernel, LAUNCH, buffers, 0)
+    device.prepare(kernel, LAUNCH, buffers)(0)
     assert cuda.driver.calls.count("cuEventQuery") == 21
 
 
@@ -230,7 +247,7 @@ def test_a_launch_that_does_not_end_in_time(cuda: FakeCuda, device: CudaDevice) 
     kernel, buffers = ready(device)
     cuda.driver.failures["cuEventQuery"] = 600
     with raised("timeout"):
-        device.launch(kernel, LAUNCH, buffers, 0.05)
+        device.prepare(kernel, LAUNCH, buffers)(0.05)
     calls = len(cuda.driver.calls)
     device.close()
     # Freeing would wait for the kernel, and so would the end of the last hold on the context.
@@ -249,7 +266,7 @@ def test_an_interrupt_while_a_kernel_runs_waits_for_nothing(
 
     monkeypatch.setattr("time.sleep", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        device.launch(kernel, LAUNCH, buffers, 0)
+        device.prepare(kernel, LAUNCH, buffers)(0)
     calls = len(cuda.driver.calls)
     device.close()
     assert len(cuda.driver.calls) == calls
@@ -261,7 +278,7 @@ def test_kernels_and_buffers_of_another_device_are_refused(device: CudaDevice) -
         findings: tuple[Finding, ...] = ()
 
     with pytest.raises(TypeError, match="Other is no kernel of cuda:0"):
-        device.launch(Other(), LAUNCH, {}, 0)
+        device.prepare(Other(), LAUNCH, {})(0)
     with pytest.raises(TypeError, match="Other is no buffer of cuda:0"):
         device.free(Other())
 
@@ -277,7 +294,7 @@ def map_launched(cuda: FakeCuda, device: CudaDevice, sm: int = 90) -> bytes:
     cuda.driver.table = [(layout(made.entries[0], sm)[0].offset, 128)]
     kernel = device.load(made, "k")
     buffers: dict[str, DeviceBuffer] = {"x": device.upload("x", np.zeros(256, np.uint8))}
-    device.launch(kernel, MAPPED, buffers, 0)
+    device.prepare(kernel, MAPPED, buffers)(0)
     ((raw,),) = cuda.driver.arguments
     assert raw[:8] == (buffers["x"].address + 16).to_bytes(8, "little")
     return raw
