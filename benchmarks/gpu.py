@@ -2,8 +2,8 @@
 
 A vector add of 256M floats by ``teeny run``, at the time that its table has, against a copy from device to device, as
 if that moved as many bytes: at least 95% of its bandwidth. A prepared launch of ``CudaDevice`` against one of the same
-kernel by cuda.core, both waited for and timed by events: at most 1.1 times, by the events and by the clock; and what
-it takes to prepare one. Needs a GPU, else nothing is measured.
+kernel by cuda.core, both waited for and timed by events: at most 1.1 times, a long one by its events and one of a CTA
+by the clock; and what it takes to prepare one. Needs a GPU, else nothing is measured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.timing import ROOT, Figure, Row, Section, compare, stopwatch
 from teenycli.devices.base import DeviceBuffer
 from teenycli.devices.cuda.device import CudaDevice
 from teenycli.devices.cuda.driver import packages
-from teenycli.devices.cuda.probe import PATIENT, survey
+from teenycli.devices.cuda.probe import ASKED, survey
 from teenycli.errors import TeenyError
 from teenycli.launch.plan import Address, Argument, Field, Launch
 from teenycli.ptx import outline, read_source
@@ -29,24 +29,32 @@ from teenycli.ptx import outline, read_source
 FLOATS = 1 << 28
 #: Least share of a copy's bandwidth, and the most that a launch may cost over a bare one.
 SHARE, COST = 0.95, 1.1
-RUNS, COPIES = 3, 20
+RUNS, COPIES = 5, 20
 LAUNCHES, ROUNDS = 200, 21
+#: Of a launch that takes long enough for events, which tell half a microsecond, to tell a tenth of it.
+LONG = 1 << 25
 PTX = ROOT / "ptx" / "cuda" / "vector_add.ptx"
 ENTRY, BLOCK = "vector_add", 256
 
 
-def measure(floats: int = FLOATS, launches: int = LAUNCHES) -> Section:
+def measure(floats: int = FLOATS, launches: int = LAUNCHES, long: int = LONG) -> Section:
     """Measure on the first GPU."""
-    title, found = "on a GPU", survey(PATIENT)
+    title, found = "on a GPU", survey(ASKED)
     if not found.gpus:
         return Section(title, [], {"not measured": f"no GPU: {found.problem}"})
     try:
         opened = CudaDevice(0)
     except TeenyError as error:
         return Section(title, [], {"not measured": error})
+    rows: list[Row] = []
+    facts: dict[str, object] = {"GPU": opened.description}
     with opened as device:
-        rows = [*bandwidth_rows(device, floats), *launch_rows(device, launches)]
-        return Section(title, rows, {"GPU": device.description})
+        try:
+            rows += bandwidth_rows(device, floats)
+            rows += launch_rows(device, launches, long)
+        except (TeenyError, RuntimeError, subprocess.CalledProcessError) as error:
+            facts["not measured"] = error  # memory is full, or the GPU is for one process alone
+    return Section(title, rows, facts)
 
 
 # --- bandwidth ---------------------------------------------------------------------------------------------------
@@ -58,17 +66,17 @@ def bandwidth_rows(device: CudaDevice, floats: int) -> Iterator[Row]:
     copies: list[float] = []
     later: list[float] = []
     nbytes = 0
-    with copying(4 * floats) as copy:
+    with adding(device, floats) as (prepare, (x, _, out)), copying(x, out, 4 * floats) as copy:
         for _ in range(RUNS):
             nbytes, ms = vector_add(floats)
             runs.append(ms)
+            copy()  # clocks may have gone down meanwhile
             copies += [copy() for _ in range(COPIES)]
-        with adding(device, floats) as (prepare, _):
-            add = prepare()
-            add()
-            for _ in range(COPIES):
-                later.append(add())
-                copies.append(copy())
+        add = prepare()
+        add()
+        for _ in range(COPIES):
+            later.append(add())
+            copies.append(copy())
     for name, took, limit in (("teeny run", runs, 1 / SHARE), ("  launches after the first", later, None)):
         yield bandwidth_row(f"{name}, {floats:,} floats, against a copy", nbytes, took, 8 * floats, copies, limit)
 
@@ -99,28 +107,24 @@ def traffic(document: Any) -> tuple[int, float]:
 
 
 @contextmanager
-def copying(nbytes: int) -> Iterator[Callable[[], float]]:
-    """A function that copies so many bytes within the device, once unmeasured, and gives milliseconds by events."""
+def copying(source: int, target: int, nbytes: int) -> Iterator[Callable[[], float]]:
+    """A function that copies so many bytes within the device, and gives milliseconds by events."""
     cu = packages().bindings
-    source, target = (called(cu.cuMemAlloc, nbytes) for _ in range(2))
     start, end = (called(cu.cuEventCreate, cu.CUevent_flags.CU_EVENT_DEFAULT.value) for _ in range(2))
 
     def copy() -> float:
         called(cu.cuEventRecord, start, 0)
-        called(cu.cuMemcpyDtoD, target, source, nbytes)
+        called(cu.cuMemcpyDtoD, cu.CUdeviceptr(target), cu.CUdeviceptr(source), nbytes)
         called(cu.cuEventRecord, end, 0)
         called(cu.cuEventSynchronize, end)
         return float(called(cu.cuEventElapsedTime, start, end))
 
     try:
-        called(cu.cuMemsetD8, source, 1, nbytes)
         copy()
         yield copy
     finally:
         for event in (start, end):
             called(cu.cuEventDestroy, event)
-        for address in (source, target):
-            called(cu.cuMemFree, address)
 
 
 def called(function: Callable[..., tuple[Any, ...]], *arguments: object) -> Any:
@@ -134,18 +138,20 @@ def called(function: Callable[..., tuple[Any, ...]], *arguments: object) -> Any:
 # --- launches ----------------------------------------------------------------------------------------------------
 
 
-def launch_rows(device: CudaDevice, launches: int) -> Iterator[Row]:
-    """Launches of one CTA: what events say of ours and of bare ones, by turns; and so many in a row by the clock, ours
-    against bare ones that are timed too, and against bare ones."""
-    with adding(device, BLOCK) as (prepare, addresses):
+def launch_rows(device: CudaDevice, launches: int, long: int) -> Iterator[Row]:
+    """What events say of long launches, ours and bare ones by turns; and launches of one CTA by the clock, so many in a
+    row, ours against bare ones that are timed too, and against bare ones."""
+    with adding(device, long) as (prepare, addresses):
         add = prepare()
-        with bare([*addresses, np.int32(BLOCK)], is_timed=True) as base:
+        with bare([*addresses, np.int32(long)], long // BLOCK, is_timed=True) as base:
             by_events = [(add(), base()) for _ in range(launches)]
         ours, theirs = (Figure.of(each) for each in zip(*by_events, strict=True))
-        yield Row("a launch by its events, against bare and timed", ours, theirs, COST)
+        yield Row(f"a launch over {long:,} floats by its events, against bare and timed", ours, theirs, COST)
+    with adding(device, BLOCK) as (prepare, addresses):
+        add = prepare()
         for name, is_timed, limit in (("bare and timed", True, COST), ("bare", False, None)):
-            with bare([*addresses, np.int32(BLOCK)], is_timed=is_timed) as base:
-                title = f"{launches} launches, against {name}"
+            with bare([*addresses, np.int32(BLOCK)], 1, is_timed=is_timed) as base:
+                title = f"{launches} launches of a CTA by the clock, against {name}"
                 yield compare(title, times(launches, add), times(launches, base), rounds=ROUNDS, limit=limit)
         preparing = times(launches, prepare)
         yield Row(f"to prepare {launches} launches", Figure.of(stopwatch(preparing) for _ in range(ROUNDS)))
@@ -155,7 +161,7 @@ def launch_rows(device: CudaDevice, launches: int) -> Iterator[Row]:
 def adding(device: CudaDevice, floats: int) -> Iterator[tuple[Callable[[], Callable[[], float]], list[int]]]:
     """What prepares a launch of a vector add through the device, and its buffers' addresses. The launch gives
     milliseconds each time that it is run."""
-    data = np.ones(floats, np.float32).view(np.uint8)
+    data = np.random.default_rng(0).random(floats, np.float32).view(np.uint8)
     with ExitStack() as held:
         buffers: dict[str, DeviceBuffer] = {}
         for name in ("x", "y", "out"):
@@ -174,7 +180,7 @@ def adding(device: CudaDevice, floats: int) -> Iterator[tuple[Callable[[], Calla
 
 
 @contextmanager
-def bare(arguments: Sequence[object], *, is_timed: bool) -> Iterator[Callable[[], float]]:
+def bare(arguments: Sequence[object], ctas: int, *, is_timed: bool) -> Iterator[Callable[[], float]]:
     """One launch by cuda.core alone, waited for; ``is_timed``: by events around it, as ``CudaDevice`` does it, which
     give its milliseconds, else 0."""
     core = packages().core
@@ -183,7 +189,7 @@ def bare(arguments: Sequence[object], *, is_timed: bool) -> Iterator[Callable[[]
     stream = gpu.create_stream()
     code = core.ObjectCode.from_ptx(PTX.read_bytes())
     kernel = code.get_kernel(ENTRY)
-    config = core.LaunchConfig(grid=1, block=BLOCK)
+    config = core.LaunchConfig(grid=ctas, block=BLOCK)
     start, end = (gpu.create_event(core.EventOptions(timing_enabled=True)) for _ in range(2))
 
     def timed() -> float:

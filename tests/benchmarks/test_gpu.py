@@ -54,10 +54,22 @@ def test_all_is_measured_where_there_is_a_gpu(gpus: Engine, teeny: Teeny, monkey
 
     monkeypatch.setattr(subprocess, "run", run)
     gpus.standin.clear()
-    section = gpu.measure(1 << 12, 2)
+    section = gpu.measure(1 << 12, 2, 1 << 10)
+    by_the_clock = "2 launches of a CTA by the clock"
     assert [row.name.split(",")[0].strip() for row in section.rows] == [
-        "teeny run", "launches after the first", "a launch by its events", "2 launches", "2 launches",
-        "to prepare 2 launches",
+        "teeny run", "launches after the first", "a launch over 1", by_the_clock, by_the_clock, "to prepare 2 launches",
     ]  # fmt: skip
     assert [row.limit for row in section.rows] == [1 / 0.95, None, 1.1, 1.1, None, None]
-    assert gpus.standin.calls().count("cuMemcpyDtoD") == 1 + (gpu.RUNS + 1) * gpu.COPIES
+    assert gpus.standin.calls().count("cuMemcpyDtoD") == 1 + gpu.RUNS * (1 + gpu.COPIES) + gpu.COPIES
+
+
+@pytest.mark.device
+def test_what_cannot_be_measured_is_said(gpus: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(command: list[str], **_: Any) -> None:
+        raise subprocess.CalledProcessError(3, command)
+
+    monkeypatch.setattr(subprocess, "run", fail)
+    assert gpus.standin.is_sound()
+    section = gpu.measure(1 << 12, 2, 1 << 10)
+    assert not section.rows
+    assert "exit status 3" in table([section])
