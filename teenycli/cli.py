@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,7 +15,7 @@ import click
 
 from teenycli import __version__
 from teenycli.errors import Finding, TeenyError, clipped, did_you_mean
-from teenycli.exits import Exit
+from teenycli.exits import Exit, leaves_at_once
 
 #: Commands in the order in which the help lists them.
 COMMANDS = ("entries", "init", "check", "run", "explain", "isa")
@@ -103,4 +104,10 @@ def _tell(args: Sequence[str], finding: Finding) -> None:
 def main() -> NoReturn:
     """Entry point of the process."""
     gc.set_threshold(100_000)  # what a command makes lives as long as it; looking for cycles takes a twentieth
-    sys.exit(run())
+    code = run()
+    if leaves_at_once():
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

@@ -15,7 +15,7 @@ from teenycli.arch import parse_target, takes_target, target_rule
 from teenycli.devices.base import Device
 from teenycli.devices.cuda.gpu import Gpu
 from teenycli.devices.cuda.listing import listing
-from teenycli.devices.cuda.probe import PATIENT, Survey, kernel_module_version, survey
+from teenycli.devices.cuda.probe import ASKED, Survey, kernel_module_version, survey
 from teenycli.errors import TeenyError, did_you_mean
 from teenycli.exits import Exit
 from teenycli.ptx.model import Module
@@ -50,7 +50,7 @@ def choose(
     """
     match = _CUDA.fullmatch(spec)
     if match is not None:
-        return _cuda(survey(PATIENT), match[1], module, entry, output, progress)
+        return _cuda(survey(ASKED), match[1], module, entry, output, progress)
     if spec == "auto":
         return _auto(survey(), module, entry, output, progress)
     if spec == "cpu":

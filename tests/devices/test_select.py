@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from teenycli.devices import select
 from teenycli.devices.base import Device
 from teenycli.devices.cuda.gpu import Gpu
-from teenycli.devices.cuda.probe import PATIENT, Survey
+from teenycli.devices.cuda.probe import ASKED, Survey
 from teenycli.devices.select import Output, choose, unfit
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
@@ -130,7 +130,7 @@ def test_cpu_asks_no_driver(machine: Machine) -> None:
 def test_cuda_waits_for_the_driver_and_takes_the_first_that_runs_it(machine: Machine) -> None:
     machine.found = Survey((replace(AMPERE, name="cuda:0"), replace(HOPPER, name="cuda:1")))
     assert took("cuda", target="sm_90") == ("cuda:1", "running on cuda:1 (NVIDIA H200), the first that runs it")
-    assert machine.patience == [PATIENT]
+    assert machine.patience == [ASKED]
     machine.found = Survey((HOPPER,))
     assert took("cuda") == ("cuda:0", "running on cuda:0 (NVIDIA H200), as asked")
 

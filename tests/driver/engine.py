@@ -93,6 +93,9 @@ _LAUNCH = ctypes.CFUNCTYPE(
 )
 
 
+_BRING_OUT = ctypes.CFUNCTYPE(None)
+
+
 class Callbacks(ctypes.Structure):
     """``struct engine`` of standin.h."""
 
@@ -103,6 +106,7 @@ class Callbacks(ctypes.Structure):
         ("allocate", _ALLOCATE),
         ("release", _RELEASE),
         ("launch", _LAUNCH),
+        ("bring_out", _BRING_OUT),
     )
 
 
@@ -126,6 +130,9 @@ class Engine:
         self.loaded: dict[int, Loaded] = {}
         self._buffers: dict[int, DeviceBuffer] = {}
         self._device: CpuDevice | None = None
+        #: What kernels have printed, and which assertions they failed, since it was brought out.
+        self._printed: list[str] = []
+        self._failed: list[str] = []
         self._variable_addresses = itertools.count(_FIRST_VARIABLE, _STEP)
         self._callbacks = Callbacks(
             _LOAD(_guarded(self._load)),
@@ -134,6 +141,7 @@ class Engine:
             _ALLOCATE(_guarded(self._allocate)),
             _RELEASE(_guarded(self._release)),
             _LAUNCH(_guarded(self._launch)),
+            _BRING_OUT(_guarded(self._bring_out)),
         )
 
     def start(self) -> None:
@@ -143,8 +151,19 @@ class Engine:
     def device(self) -> CpuDevice:
         """The CPU device, made when it is needed: a process may fork before."""
         if self._device is None:
-            self._device = CpuDevice(output=_print)
+            self._device = CpuDevice(output=self._printed.append)
         return self._device
+
+    def _bring_out(self) -> None:
+        """What was printed to the process's standard output, through C's buffer of it and past Python's: the worst that
+        a driver may do; assertions to its standard error."""
+        text, failed = "".join(self._printed), "".join(self._failed)
+        self._printed.clear()
+        self._failed.clear()
+        if text:
+            ctypes.CDLL(None).printf(b"%s", text.encode())
+        if failed:
+            os.write(2, failed.encode())
 
     # --- memory --------------------------------------------------------------------------------------------------
 
@@ -244,6 +263,8 @@ class Engine:
                 return _NOT_SUPPORTED
             if error.finding.id in _ENDLESS:
                 return _ENDLESS_STATUS
+            if error.finding.id == "assertion":
+                self._failed.append(f"{error}\n")
             return _FAULTS.get(error.finding.id, _LAUNCH_FAILED) << 16
         return 0
 
@@ -311,11 +332,6 @@ def _triple(of: Any) -> tuple[int, int, int]:
 
 def _has_symbols(init: Init | None) -> bool:
     return any(map(_has_symbols, init)) if isinstance(init, tuple) else isinstance(init, SymbolInit)
-
-
-def _print(text: str) -> None:
-    """To the process's standard output, through C's buffer of it and past Python's: the worst that a driver may do."""
-    ctypes.CDLL(None).printf(b"%s", text.encode())
 
 
 def _guarded(function: Callable[..., int | None]) -> Callable[..., int | None]:

@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.device, pytest.mark.usefixtures("engine")]
 PLAIN, STICKY = "401", "719!"
 NAMES = {PLAIN: "CUDA_ERROR_ILLEGAL_STATE", STICKY: "CUDA_ERROR_LAUNCH_FAILED"}
 LOADING = ("cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncLoad", "cuFuncGetAttribute", "cuFuncGetParamInfo")
+#: What an empty kernel takes before the first launch.
+WARMING = ("cuModuleLoadDataEx", "cuModuleGetFunction", "cuLaunchKernel", "cuStreamSynchronize")
 #: What stays when one of these fails, and no more.
 RELEASES = {"cuMemFree": "allocations", "cuMemFreeAsync": "allocations", "cuMemFreeHost": "pinned",
             "cuModuleUnload": "modules", "cuEventDestroy": "events",
@@ -78,6 +80,11 @@ class Failure:
         places = [at for at, name in enumerate(outcome.calls) if name == self.name]
         self.at = places[nth - 1]
         creates = [at for at, name in enumerate(sound.calls) if name == "cuEventCreate"]
+        #: The empty kernel's, whose failures the launch itself will meet.
+        loads = [at for at, name in enumerate(outcome.calls) if name == "cuModuleLoadDataEx"]
+        records = [at for at, name in enumerate(outcome.calls) if name == "cuEventRecord" and at > loads[-1]]
+        is_between = len(loads) > 1 and loads[-1] <= self.at < min(records, default=self.at + 1)
+        self.is_warming = is_between and self.name in WARMING
         self.is_opening = self.at <= creates[1]
         self.is_closing = self.name in ("cuModuleUnload", *RELEASES) and self.name not in (
             "cuMemFree",
@@ -93,6 +100,8 @@ class Failure:
             return 0 if first.startswith(WORDS) else Failure.of_first(self.outcome)
         if self.is_opening:
             return 3
+        if self.is_warming and not self.is_sticky:
+            return 0
         return 4 if self.name in LOADING and not self.is_sticky else 1
 
     @staticmethod

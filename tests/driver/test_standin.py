@@ -19,11 +19,13 @@ import pytest
 
 from teenycli.devices.base import DeviceBuffer
 from teenycli.devices.cuda.device import CudaDevice
+from teenycli.devices.cuda.host import Aligned
 from teenycli.devices.cuda.probe import survey
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
 from tests.commands.teeny import ROOT, Teeny
-from tests.cuda.kernels import FOREVER, STORE, P, kernel, launch, pointer
+from tests.cuda.kernels import ASSERTS, FOREVER, PRINTS, PRINTS_TEXT, STORE, P, kernel, launch, pointer
+from tests.devices.cuda.fake import ENCODE
 from tests.driver.engine import Engine
 
 pytestmark = pytest.mark.device
@@ -133,7 +135,7 @@ def test_a_machine_of_any_kind(tmp_path: Path, environment: dict[str, str], code
         ({"STANDIN_FAIL": "cuDevicePrimaryCtxRetain:1=46"}, 3, "another process has the GPU to itself"),
         ({"STANDIN_FAIL": "cuDevicePrimaryCtxRetain:1=2"}, 3, "cuda:0 cannot be opened: its memory is full"),
         ({"STANDIN_FAIL": "cuEventQuery:1=700!"}, 1, "the GPU's context is gone with it"),
-        ({"STANDIN_FAIL": "cuMemcpyHtoD:1=719!"}, 1, "the GPU's context is gone with it"),
+        ({"STANDIN_FAIL": "cuMemcpyHtoDAsync:1=719!"}, 1, "the GPU's context is gone with it"),
         ({"STANDIN_FAIL": "cuLaunchKernelEx:1=701"}, 1, "use fewer threads a block"),
     ],
     ids=lambda value: ",".join(value) if isinstance(value, dict) else None,
@@ -209,6 +211,22 @@ def test_a_fault_is_pinned_to_its_launch_and_nothing_follows(
     device.free(buffers["x"])
     device.close()
     assert gpus.standin.calls() == []
+
+
+@pytest.mark.parametrize(("body", "id"), [(f"{PRINTS}\ntrap;", "launch-failed"), (ASSERTS, "assertion")])
+def test_what_was_printed_before_a_fault_comes_out_by_the_last_call(
+    device: CudaDevice, gpus: Engine, capfd: pytest.CaptureFixture[str], body: str, id: str
+) -> None:
+    loaded = device.load(kernel(body, head=PRINTS_TEXT), "k")
+    run = device.prepare(loaded, launch([]), {})
+    gpus.standin.clear()
+    with raised(id):
+        run(5)
+    made = [call for call in gpus.standin.calls() if call != "cuGetErrorString"]
+    assert made[-2:] == ["cuEventRecord", "cuStreamSynchronize"]
+    device.close()
+    told = capfd.readouterr()
+    assert "hello" in (told.err if id == "assertion" else told.out)
 
 
 # --- through the packages ----------------------------------------------------------------------------------------
@@ -292,19 +310,19 @@ def test_a_module_s_variable_is_one_for_its_kernels_and_the_host(driver: ModuleT
 def encoded(driver: ModuleType, **change: Any) -> int:
     given: dict[str, Any] = {
         "dtype": "FLOAT32", "address": 1 << 50, "dims": [64, 8], "strides": [256], "box": [32, 4], "steps": [1, 1],
-        "interleave": "NONE", "swizzle": "NONE", **change,
+        "interleave": "NONE", "swizzle": "NONE", "shift": 0, **change,
     }  # fmt: skip
-    status, _ = driver.cuTensorMapEncodeTiled(
-        getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{given['dtype']}"),
-        len(given["dims"]), driver.CUdeviceptr(given["address"]), [driver.cuuint64_t(n) for n in given["dims"]],
-        [driver.cuuint64_t(n) for n in given["strides"]], [driver.cuuint32_t(n) for n in given["box"]],
-        [driver.cuuint32_t(n) for n in given["steps"]],
-        getattr(driver.CUtensorMapInterleave, f"CU_TENSOR_MAP_INTERLEAVE_{given['interleave']}"),
-        getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{given['swizzle']}"),
-        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_NONE,
-        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-    )  # fmt: skip
-    return int(status)
+    room = Aligned(256)
+    lists: list[Any] = [(ctypes.c_uint64 * len(given[name]))(*given[name]) for name in ("dims", "strides")]
+    lists += [(ctypes.c_uint32 * len(given[name]))(*given[name]) for name in ("box", "steps")]
+    kinds = {"DataType": f"DATA_TYPE_{given['dtype']}", "Interleave": f"INTERLEAVE_{given['interleave']}",
+             "Swizzle": f"SWIZZLE_{given['swizzle']}"}  # fmt: skip
+    type, interleave, swizzle = (
+        int(getattr(getattr(driver, f"CUtensorMap{kind}"), f"CU_TENSOR_MAP_{word}")) for kind, word in kinds.items()
+    )
+    encode = ENCODE(int(driver.cuGetProcAddress(b"cuTensorMapEncodeTiled", 12000, 0)[1]))
+    return int(encode(room.start + given["shift"], type, len(given["dims"]), given["address"], *lists,
+                      interleave, swizzle, 0, 0))  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -313,6 +331,7 @@ def encoded(driver: ModuleType, **change: Any) -> int:
         ({}, 0), ({"swizzle": "128B"}, 0), ({"swizzle": "64B"}, 1), ({"address": (1 << 50) + 8}, 1),
         ({"strides": [260]}, 1), ({"box": [33, 4]}, 1), ({"box": [0, 4]}, 1), ({"box": [32, 257]}, 1),
         ({"steps": [1, 9]}, 1), ({"dims": [0, 8]}, 1), ({"interleave": "16B"}, 1), ({"dtype": "UINT8"}, 0),
+        ({"shift": 64}, 0), ({"shift": 48}, 1),
     ],
 )  # fmt: skip
 def test_tensor_maps_are_held_against_the_interface_s_rules(

@@ -35,7 +35,7 @@ from teenycli.devices.cuda.probe import kernel_module_version
 from teenycli.devices.cuda.staging import Progress, Staging
 from teenycli.devices.releases import Releases
 from teenycli.errors import Finding, Place, TeenyError
-from teenycli.exits import Exit
+from teenycli.exits import Exit, leave_at_once
 from teenycli.launch.plan import Encoder, Launch, TensorMap, encode_argument
 from teenycli.ptx.model import Function, Module, Source, Triple
 from teenycli.ptx.strip import strip_debug
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 _DRIVER_ALIGN = 256
 #: Seconds for which a launch is asked after without a pause, and the longest pause after that.
 _SPIN, _PAUSE = 0.002, 0.005
+#: Why a device is of no use that was closed.
+_CLOSED = "it is closed"
 #: Least architecture with clusters and programmatic dependent launch.
 _HOPPER = 90
 
@@ -55,8 +57,8 @@ _HOPPER = 90
 class CudaKernel(Struct):
     """An entry, compiled and loaded. ``opted_shared``: bytes of dynamic shared memory it has been allowed so far.
 
-    ``prints``: whether something in its module may. ``cached`` stays False: the driver has a cache of its own and does
-    not say what came from it.
+    ``prints``: whether something in its module may, if only on a failed assertion. ``cached`` stays False: the driver
+    has a cache of its own and does not say what came from it.
     """
 
     module: Module
@@ -97,6 +99,7 @@ class CudaDevice:
         prints_to_stderr: bool = False,
     ) -> None:
         self._lost: str | None = None
+        self._is_warm = False
         self._prints_to_stderr = prints_to_stderr
         self._modules: dict[Source, Any] = {}
         self._allocations: set[int] = set()
@@ -224,6 +227,7 @@ class CudaDevice:
         if not errors.representable(launch, kernel.entry):
             raise errors.launch_refused(launch, kernel.module, kernel.entry, kernel.facts)
         config = launch_config(launch, kernel.entry, self._gpu.sm)
+        self._warm_up()
         try:
             self._opt_in(kernel, launch)
             queue = self._driver.prepared(kernel.function, config, arguments, self._start, self._end)
@@ -231,6 +235,18 @@ class CudaDevice:
             raise self._launch_error(failure, kernel, launch) from None
         run = partial(self._run, kernel, launch, queue, f"launch {launch.index} of '{launch.entry}' has not ended")
         return partial(self._printing, run) if kernel.prints else run
+
+    def _warm_up(self) -> None:
+        """Launch an empty kernel, once: a context's first launch takes the host longer, and its time would be ours."""
+        if self._is_warm:
+            return
+        self._is_warm = True
+        try:
+            self._driver.warm_up(self._held)
+        except DriverError as failure:
+            if failure.code in errors.ENDS:
+                raise self._failed(failure, "launching an empty kernel") from None
+            # What is wrong, the launch itself will meet and tell.
 
     def _run(
         self, kernel: CudaKernel, launch: Launch, queue: Callable[[], None], unended: str, timeout: float
@@ -242,7 +258,7 @@ class CudaDevice:
             queue()
             self._wait(launch, timeout)
             if kernel.prints:
-                self._driver.synchronize()  # which brings out what it printed
+                self._driver.settle()  # which brings out what it printed; to ask for the event does not
             milliseconds = self._driver.milliseconds(self._start, self._end)
         except DriverError as failure:
             raise self._launch_error(failure, kernel, launch) from None
@@ -287,6 +303,9 @@ class CudaDevice:
     def _launch_error(self, failure: DriverError, kernel: CudaKernel, launch: Launch) -> TeenyError:
         if failure.code in errors.FAULTS:
             self._lost = f"launch {launch.index} of '{launch.entry}' met a fault"
+            if kernel.prints:
+                with suppress(DriverError):  # it fails as all calls do now, but brings out what was printed before
+                    self._driver.settle()
             return errors.fault(failure, launch, kernel.module, kernel.entry)
         self._lost = None
         if failure.call not in ("cuLaunchKernelEx", "cuFuncSetAttribute") or failure.code == NEEDS_NEWER_DRIVER:
@@ -348,6 +367,7 @@ class CudaDevice:
         if not isinstance(buffer, CudaBuffer):
             raise TypeError(f"{type(buffer).__name__} is no buffer of {self.name}")
         if self._lost is None and buffer.allocation in self._allocations:
+            self._make_ready()
             self._allocations.discard(buffer.allocation)
             with self._telling(f"freeing buffer '{buffer.name}'"):
                 self._driver.free(buffer.allocation)
@@ -362,15 +382,28 @@ class CudaDevice:
 
     def close(self) -> None:
         """Free what is left; the second time nothing. Everything is tried, even when something fails."""
-        usable, self._lost = self._lost is None, "it is closed"
+        refusal: TeenyError | None = None
+        if self._lost is None:
+            try:
+                self._make_ready()  # another device may have come between
+            except TeenyError as error:
+                refusal = error
+        usable, was_closed = self._lost is None, self._lost == _CLOSED
+        self._lost = _CLOSED
         # Where it is not, a call might wait for ever, or fails as all do after a fault: the process's end frees all.
         held = self._held.pop_all() if usable else Releases()
+        if not usable and not was_closed:
+            leave_at_once()
         for allocation in self._allocations if usable else ():
             held.later(self._driver.free, allocation)
         self._allocations.clear()
         self._modules.clear()
-        with self._telling(f"closing {self.name}"):
-            held.close()
+        try:
+            with self._telling(f"closing {self.name}"):
+                held.close()
+        finally:
+            if refusal is not None:  # of several failures the first is told
+                raise refusal
 
     def _make_ready(self) -> None:
         """Make the device's context current, whatever else this process did; raise when it is of no more use."""
@@ -391,7 +424,7 @@ class CudaDevice:
 
     def _failed(self, failure: DriverError, doing: str) -> TeenyError:
         """A failure with no story of its own. A fault may show in any call after it, and ends the context."""
-        if failure.code in errors.FAULTS:
+        if failure.code in errors.ENDS:
             self._lost = f"{doing} met a fault"
         return errors.failed(failure, doing, self._gpu.cuda)
 

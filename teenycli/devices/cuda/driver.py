@@ -4,8 +4,8 @@
 exact bytes, goes through ``cuda.bindings.driver``: ``cuda.core`` turns a CUresult into text, and takes no struct as a
 kernel's argument.
 
-Tests hand in stand-ins for the two modules. May import ``devices.releases`` and, for types, ``launch.plan`` and
-``ptx.model``.
+Tests hand in stand-ins for the two modules. May import ``host``, ``devices.releases`` and, for types, ``launch.plan``
+and ``ptx.model``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from teenycli.devices.cuda.host import Aligned, Arguments, fastest_first
 from teenycli.devices.releases import Releases
 from teenycli.ptx.model import Triple
 
@@ -41,8 +42,12 @@ _INVALID_VALUE = 1
 _NAMED = re.compile(r"\b(CUDA_ERROR_[A-Z0-9_]+)|ERROR CODE: ([0-9]+)$")
 #: Bytes of each of the two JIT logs; what does not fit is cut by the driver.
 _LOG_BYTES = 64 * 1024
-#: An argument starts at a multiple of this in host memory: more than any parameter's alignment.
-_ARGUMENT_ALIGN = 128
+#: PTX that any driver takes.
+_EMPTY = ".version 6.4\n.target {target}\n.address_size 64\n.visible .entry empty()\n{{\nret;\n}}\n"
+#: cuTensorMapEncodeTiled: map; type, rank; address, extents, strides, box, element strides; four words.
+_ENCODE = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, *(ctypes.c_void_p,) * 5, *(ctypes.c_int,) * 4
+)
 #: CUtensorMapDataType by element type; what only moves needs no type but its width.
 _MAP_TYPES = {
     "bool": "UINT8", "i8": "UINT8", "u8": "UINT8", "e4m3": "UINT8", "e5m2": "UINT8", "i16": "UINT16", "u16": "UINT16",
@@ -200,12 +205,12 @@ class Driver:
 
     def copy_in(self, address: int, host: int, nbytes: int) -> None:
         """Copy ``nbytes`` from the host address ``host``; they have arrived when this returns."""
-        self._call("cuMemcpyHtoD", self._cu.CUdeviceptr(address), host, nbytes)
-        # The copy may return before the last of pageable memory is there, and launches have a stream of their own.
-        self.synchronize()
+        self.copy_in_later(address, host, nbytes)
+        self.settle()
 
     def copy_out(self, host: int, address: int, nbytes: int) -> None:
-        self._call("cuMemcpyDtoH", host, self._cu.CUdeviceptr(address), nbytes)
+        self.copy_out_later(host, address, nbytes)
+        self.settle()
 
     def pin(self, nbytes: int) -> int:
         """The address of ``nbytes`` of the host's memory that stays where it is, for copies in the background."""
@@ -215,38 +220,55 @@ class Driver:
         self._call("cuMemFreeHost", host)
 
     def copy_in_later(self, address: int, host: int, nbytes: int) -> None:
-        """Queue a copy from pinned memory; an event recorded after it tells when it is done."""
+        """Queue a copy: all is queued in our stream, since memory of the pool is there in its order. An event recorded
+        after it tells when it is done, if the host's memory is pinned."""
         self._call("cuMemcpyHtoDAsync", self._cu.CUdeviceptr(address), host, nbytes, self._stream)
 
     def copy_out_later(self, host: int, address: int, nbytes: int) -> None:
-        """Queue a copy to pinned memory."""
+        """Queue a copy to the host's memory."""
         self._call("cuMemcpyDtoHAsync", host, self._cu.CUdeviceptr(address), nbytes, self._stream)
 
+    def settle(self) -> None:
+        """Wait for all that is queued in our stream. What kernels have printed comes out, even when this fails."""
+        self._call("cuStreamSynchronize", self._stream)
+
     def encode_tensor_map(self, of: TensorMap, address: int) -> bytes:
-        """The bytes of a tensor map over memory at ``address``. The driver counts dimensions from the fastest."""
-        cu = self._cu
+        """The bytes of a tensor map over memory at ``address``. The driver counts dimensions from the fastest.
 
-        def word(kind: str, name: str) -> Any:
-            return getattr(getattr(cu, f"CUtensorMap{kind}"), f"CU_TENSOR_MAP_{name}")
+        The driver is called past the bindings, which hand it a map at no multiple of 64 bytes, as its interface wants
+        one, and no strides at all where there is one dimension.
+        """
 
-        def numbers(type: Any, values: Sequence[int]) -> list[Any]:
-            return [type(value) for value in reversed(values)]
+        def word(kind: str, name: str) -> int:
+            return int(getattr(getattr(self._cu, f"CUtensorMap{kind}"), f"CU_TENSOR_MAP_{name}"))
 
-        encoded = self._call(
-            "cuTensorMapEncodeTiled",
+        name = "cuTensorMapEncodeTiled"
+        map = Aligned(of.SIZE)
+        fill = "NAN_REQUEST_ZERO_FMA" if of.fill == "nan" else "NONE"
+        code = _ENCODE(self._address_of(name, 12000))(
+            map.start,
             word("DataType", f"DATA_TYPE_{_MAP_TYPES[of.dtype.name]}"),
             len(of.shape),
-            cu.CUdeviceptr(address),
-            numbers(cu.cuuint64_t, of.shape),
-            numbers(cu.cuuint64_t, of.strides),
-            numbers(cu.cuuint32_t, of.box),
-            numbers(cu.cuuint32_t, of.element_strides),
+            address,
+            fastest_first(ctypes.c_uint64, of.shape),
+            fastest_first(ctypes.c_uint64, of.strides or (16,)),
+            fastest_first(ctypes.c_uint32, of.box),
+            fastest_first(ctypes.c_uint32, of.element_strides),
             word("Interleave", f"INTERLEAVE_{of.interleave.upper()}"),
             word("Swizzle", f"SWIZZLE_{of.swizzle.upper()}"),
             word("L2promotion", "L2_PROMOTION_NONE"),
-            word("FloatOOBfill", "FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA" if of.fill == "nan" else "FLOAT_OOB_FILL_NONE"),
+            word("FloatOOBfill", f"FLOAT_OOB_FILL_{fill}"),
         )
-        return b"".join(int(part).to_bytes(8, "little") for part in encoded.opaque)
+        if code:
+            raise self._refusal(self._result(code) or code, name)
+        return map.read()
+
+    def _address_of(self, name: str, version: int) -> int:
+        """Where a function of the driver is, as it was in a version of CUDA (12000 is 12.0)."""
+        address = int(self._call("cuGetProcAddress", name.encode(), version, 0)[0] or 0)
+        if not address:
+            raise DriverError(NEEDS_NEWER_DRIVER, _NEWER, f"this driver has no {name}", name)
+        return address
 
     # --- code ----------------------------------------------------------------------------------------------------
 
@@ -344,7 +366,7 @@ class Driver:
         attributes = self._launch_attributes(config)
         native.attrs = attributes
         native.numAttrs = len(attributes)
-        held, stream = _Arguments(arguments), self._stream
+        held, stream = Arguments(arguments), self._stream
         record, launch = self._function("cuEventRecord"), self._function("cuLaunchKernelEx")
 
         def queue() -> None:
@@ -353,6 +375,14 @@ class Driver:
             record(end, stream)
 
         return queue
+
+    def warm_up(self, held: Releases) -> None:
+        """Launch an empty kernel and wait for it; ``held`` lets its module go."""
+        target = "sm_75" if self.sm >= 75 else "sm_50"
+        module = self.load(_EMPTY.format(target=target).encode() + b"\0")
+        held.later(self.unload, module)
+        self._call("cuLaunchKernel", self.function(module, "empty"), *(1,) * 6, 0, self._stream, 0, 0)
+        self.settle()
 
     def _launch_attributes(self, config: Config) -> list[Any]:
         def attribute(name: str) -> Any:
@@ -397,10 +427,6 @@ class Driver:
     def destroy_event(self, event: Any) -> None:
         self._call("cuEventDestroy", event)
 
-    def synchronize(self) -> None:
-        """Wait for the whole context; what kernels printed comes out."""
-        self._call("cuCtxSynchronize")
-
     def close(self) -> None:
         """Let the stream and our hold on the primary context go; others in this process may use it on."""
         self._held.close()
@@ -435,12 +461,18 @@ class Driver:
                 raise DriverError(code, word, str(error), name) from None
             status = answer[0]
             if status and status != _NOT_READY:
-                raise DriverError(int(status), str(getattr(status, "name", status)), self._words(status), name)
+                raise self._refusal(status, name)
             return answer
 
         return checked
 
+    def _refusal(self, status: Any, call: str) -> DriverError:
+        return DriverError(int(status), str(getattr(status, "name", status)), self._words(status), call)
+
     def _words(self, status: Any) -> str:
+        """The driver's own; none of a number that the bindings do not know."""
+        if not isinstance(status, self._cu.CUresult):
+            return ""
         failed, words = self._cu.cuGetErrorString(status)
         return "" if int(failed) or words is None else words.decode("utf-8", "replace")
 
@@ -461,31 +493,12 @@ class Driver:
         found = _NAMED.search(text)
         if found is None:
             return None
-        results = self._cu.CUresult
         if found[1] is not None:
-            return getattr(results, found[1], None)
-        return next((result for result in results if int(result) == int(found[2])), None)
+            return getattr(self._cu.CUresult, found[1], None)
+        return self._result(int(found[2]))
 
-
-class _Arguments:
-    """Kernel arguments in host memory, each aligned, and the array of pointers to them that the driver reads."""
-
-    def __init__(self, values: Sequence[bytes]) -> None:
-        offsets, total = [], 0
-        for value in values:
-            offsets.append(total)
-            total += -(-len(value) // _ARGUMENT_ALIGN) * _ARGUMENT_ALIGN
-        self._memory = ctypes.create_string_buffer(total + _ARGUMENT_ALIGN)
-        start = ctypes.addressof(self._memory)
-        start += -start % _ARGUMENT_ALIGN
-        self._array = (ctypes.c_void_p * max(len(values), 1))(*(start + offset for offset in offsets))
-        for offset, value in zip(offsets, values, strict=True):
-            ctypes.memmove(start + offset, value, len(value))
-
-    @property
-    def pointers(self) -> int:
-        """The address of the array; valid as long as this object lives."""
-        return ctypes.addressof(self._array)
+    def _result(self, number: int) -> Any:
+        return next((result for result in self._cu.CUresult if int(result) == number), None)
 
 
 def _text(log: bytearray) -> str:

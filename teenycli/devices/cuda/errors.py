@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teenycli.arch import Limits, parse_target, takes_target, target_rule
 from teenycli.devices.cuda.driver import NEEDS_NEWER_DRIVER, DriverError
@@ -25,6 +26,7 @@ _ONE: Triple = (1, 1, 1)
 _UINT, _INT = 2**32 - 1, 2**31 - 1
 
 OUT_OF_MEMORY = 2
+_INVALID_CLUSTER_SIZE = 912
 #: What a fault means for all that was to come.
 CONTEXT_GONE = "the GPU's context is gone with it: nothing more can run in this process, which ends"
 
@@ -33,7 +35,8 @@ class Facts(Struct, frozen=True):
     """What is known of a loaded kernel. Sizes in bytes.
 
     ``max_threads`` is the most threads a CTA of it may have, given its ``registers`` a thread; ``resident`` the most
-    CTAs of the launch at hand that the GPU holds at once, None when nobody asked.
+    CTAs of the launch at hand that the GPU holds at once, None when nobody asked. ``places_cluster``: whether it can
+    place the launch's cluster, as far as that is known.
     """
 
     limits: Limits
@@ -41,6 +44,7 @@ class Facts(Struct, frozen=True):
     max_threads: int | None = None
     registers: int | None = None
     resident: int | None = None
+    places_cluster: bool = True
 
 
 # --- loading -----------------------------------------------------------------------------------------------------
@@ -108,6 +112,9 @@ def _load_story(code: int, module: Module, entry: str, gpu: Gpu) -> _Story:
 
 def _target_story(module: Module, gpu: Gpu) -> _Story:
     target = parse_target(module.target)
+    if takes_target(target, gpu.sm) and module.source.image is not None:
+        message = f"the driver finds no code for {gpu} in this file, which is for {target}"
+        return "target-architecture", message, "give the PTX: nvcc -ptx, or cuobjdump -ptx FILE"
     if takes_target(target, gpu.sm):
         return "target-architecture", f"the driver makes no code of this PTX, which is for {target}, for {gpu}", None
     rule = target_rule(target)
@@ -146,6 +153,8 @@ def launch_refused(
     launch: Launch, module: Module, entry: Function, facts: Facts, failure: DriverError | None = None
 ) -> TeenyError:
     """The launch was refused, by us before the call when ``failure`` is None. Names every mismatch that we know of."""
+    if failure is not None and failure.code == _INVALID_CLUSTER_SIZE:
+        facts = replace(facts, places_cluster=False)
     reasons = mismatches(launch, entry, facts)
     title = f"launch {launch.index} of '{launch.entry}'"
     where = Place(module.source.name, entry.at.line, entry.at.column)
@@ -218,7 +227,7 @@ def _grid_mismatches(launch: Launch, entry: Function, facts: Facts) -> list[str]
     most = rules.maxclusterrank
     if most is not None and size > most:
         found.append(f"cluster {cluster} is {size} CTAs, but the kernel allows {most} (.maxclusterrank)")
-    if size > limits.cluster:
+    if size > limits.cluster and (limits.cluster == 1 or not facts.places_cluster):
         found.append(f"cluster {cluster} is {size} CTAs, but the device promises no more than {limits.cluster}")
     if launch.cooperative and facts.resident is not None and launch.ctas > facts.resident:
         found.append(f"a cooperative grid of {launch.ctas} CTAs, but the device holds {facts.resident} of them at once")
@@ -274,6 +283,8 @@ FAULTS = {
     721: _Fault("tensor-memory-leak", "ended without giving its tensor memory back (tcgen05.dealloc)", _FIND_PLACE),
     999: _Fault("launch-failed", "failed for a reason that the driver does not name", _FIND_ACCESS),
 }  # fmt: skip
+#: After these no call is of any use: CONTEXT_IS_DESTROYED and MPS_CLIENT_TERMINATED are no fault of a launch of ours.
+ENDS = frozenset({*FAULTS, 709, 810})
 
 
 def fault(failure: DriverError, launch: Launch, module: Module, entry: Function) -> TeenyError:

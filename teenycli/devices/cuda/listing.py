@@ -25,7 +25,8 @@ def listing(
     """
     if not found.gpus:
         return []
-    return [*_driver(found.gpus[0], driver), *_rows(found.gpus, taken, why, unfit), *_notes(found.gpus, env)]
+    notes = [*_notes(found.gpus, env), *([found.note] if found.note else [])]
+    return [*_driver(found.gpus[0], driver), *_rows(found.gpus, taken, why, unfit), *notes]
 
 
 def _driver(gpu: Gpu, version: str | None) -> Iterator[str]:

@@ -15,11 +15,15 @@ from functools import cache
 from teenycli.ptx.model import Source
 
 _STDOUT, _STDERR = 1, 2
+#: As PTX calls them (CUDA C++ Programming Guide, "Formatted Output", "Assertion").
+_PRINTERS = ("vprintf", "__assertfail")
 
 
 def may_print(source: Source) -> bool:
-    """Whether code of this text, or machine code, calls what the driver has for ``printf`` (PTX: ``vprintf``)."""
-    return "vprintf" in source.text if source.image is None else b"vprintf" in source.image
+    """Whether a text, or machine code, calls what the driver has for ``printf`` and ``assert``."""
+    if source.image is not None:
+        return any(name.encode() in source.image for name in _PRINTERS)
+    return any(name in source.text for name in _PRINTERS)
 
 
 @contextmanager

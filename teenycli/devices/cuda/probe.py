@@ -21,14 +21,19 @@ from msgspec import Struct, field
 
 from teenycli.devices.cuda.gpu import Gpu
 from teenycli.errors import TeenyError
-from teenycli.exits import Exit
+from teenycli.exits import Exit, leave_at_once
 
-#: Seconds for an answer where no sign of a GPU is there but the library; and where a GPU may have to be woken.
-QUICK, PATIENT = 0.25, 10.0
+#: Seconds for an answer where no sign of a GPU is there but the library; where GPUs may have to be woken, which takes
+#: seconds for each; and where a GPU was asked for.
+QUICK, PATIENT, ASKED = 0.25, 20.0, 60.0
 
 _LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 #: What the driver's kernel half leaves in /dev: on Linux, on a Jetson, in WSL.
 _NODES = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/dxg")
+#: Where it tells its version, before the first process has made it leave anything in /dev.
+_VERSION = Path("/proc/driver/nvidia/version")
+#: Has each launch wait for its end within the driver, where no time-out and no interrupt would reach it.
+_BLOCKING = "CUDA_LAUNCH_BLOCKING"
 _NO_DEVICE, _INVALID_DEVICE = 100, 101
 _MAJOR, _MINOR = 75, 76  # CUdevice_attribute of the compute capability
 
@@ -45,11 +50,15 @@ _INIT_FAILURES: Mapping[int, tuple[str, str | None]] = {
 
 
 class Survey(Struct, frozen=True):
-    """The GPUs that the driver shows, in its order; or why there are none, as the end of a sentence, and the cure."""
+    """The GPUs that the driver shows, in its order; or why there are none, as the end of a sentence, and the cure.
+
+    ``note`` is what was done to the environment.
+    """
 
     gpus: tuple[Gpu, ...] = ()
     problem: str | None = None
     hint: str | None = None
+    note: str | None = None
 
     def error(self) -> TeenyError:
         """``no-device``: a survey without GPUs, as an error."""
@@ -75,7 +84,7 @@ def usual_patience() -> float:
 
     The first process to use a GPU may have to wait for seconds until it wakes.
     """
-    may_be_there = sys.platform == "win32" or any(Path(node).exists() for node in _NODES)
+    may_be_there = sys.platform == "win32" or any(Path(node).exists() for node in (*_NODES, _VERSION))
     return PATIENT if may_be_there else QUICK
 
 
@@ -94,12 +103,14 @@ def survey(patience: float | None = None, library: str = _LIBRARY) -> Survey:
 
     threading.Thread(target=work, name="cuda-probe", daemon=True).start()
     if not answer.arrived.wait(patience) or answer.survey is None:
+        leave_at_once()  # it may be anywhere within the driver
         problem = f"the NVIDIA driver has not answered within {patience:g} s"
         return Survey(problem=problem, hint="see whether nvidia-smi answers")
     return answer.survey
 
 
 def _ask(library: str) -> Survey:
+    is_blocking = os.environ.pop(_BLOCKING, "0") != "0"  # the driver looks at it once
     try:
         cuda = _Library(library)
         cuda.call("cuInit", 0)
@@ -112,7 +123,10 @@ def _ask(library: str) -> Survey:
         return Survey(problem=f"{library} is no NVIDIA driver ({error})")
     except _RefusalError as refusal:
         return explain(refusal.call, refusal.code, os.environ)
-    return Survey(gpus) if gpus else explain("cuDeviceGetCount", _NO_DEVICE, os.environ)
+    if not gpus:
+        return explain("cuDeviceGetCount", _NO_DEVICE, os.environ)
+    note = f"{_BLOCKING} is left out, since no time-out could end a launch under it" if is_blocking else None
+    return Survey(gpus, note=note)
 
 
 def explain(call: str, code: int, environ: Mapping[str, str], nodes: Mapping[str, bool] | None = None) -> Survey:
@@ -192,7 +206,7 @@ class _Library:
 _KERNEL_MODULE = re.compile(r"\s(\d+\.\d+(?:\.\d+)*)\s")
 
 
-def kernel_module_version(path: Path = Path("/proc/driver/nvidia/version")) -> str | None:
+def kernel_module_version(path: Path = _VERSION) -> str | None:
     """The driver's own version, such as ``580.95.05``; None where the system does not say (WSL, Windows)."""
     try:
         match = _KERNEL_MODULE.search(path.read_text(encoding="utf-8", errors="replace"))

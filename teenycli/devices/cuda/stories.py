@@ -58,7 +58,8 @@ REFUSALS: Mapping[int, Story] = {
     801: Story("this GPU cannot do such a launch", "clusters need sm_90; a part of a GPU (MIG) may not do all"),
     912: Story("the GPU cannot place a cluster of so many CTAs with so much shared memory and so many registers",
                "use a smaller cluster, or less shared memory; more than 8 CTAs depend on the GPU"),
-    914: Story("a resource that the launch needs does not work", "see nvidia-smi and the system's log"),
+    914: Story("a resource of the launch is of the wrong kind",
+               "this is a fault of teeny: please report it, with the command"),
 }  # fmt: skip
 
 #: The CUDA version whose driver first has a function that not every driver has.

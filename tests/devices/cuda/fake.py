@@ -82,6 +82,11 @@ PROPERTIES = {
 }  # fmt: skip
 
 
+ENCODE = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, *(ctypes.c_void_p,) * 5, *(ctypes.c_int,) * 4
+)
+
+
 class CUDAError(Exception):
     """As ``cuda.core`` raises it."""
 
@@ -93,14 +98,6 @@ class CUdeviceptr:
 
     def __int__(self) -> int:
         return self.address
-
-
-class cuuint64_t(CUdeviceptr):  # noqa: N801
-    pass
-
-
-class cuuint32_t(CUdeviceptr):  # noqa: N801
-    pass
 
 
 class CUlaunchConfig(SimpleNamespace):
@@ -134,13 +131,16 @@ class FakeBindings:
         for public in (
             CUresult, CUjit_option, CUfunction_attribute, CUlaunchAttributeID, CUstream_flags, CUevent_flags,
             CUdeviceptr, CUlaunchConfig, CUlaunchAttribute, CUtensorMapDataType, CUtensorMapInterleave,
-            CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill, cuuint64_t, cuuint32_t,
+            CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill,
         ):  # fmt: skip
             setattr(self, public.__name__, public)
+        #: Held, as C calls it.
+        self._encode_for_c = ENCODE(self._encode)
+        self._encoder = ctypes.cast(self._encode_for_c, ctypes.c_void_p).value or 0
         self.calls: list[str] = []
         self.failures: dict[str, Any] = {}
         self.cuda = 13000
-        self.entries = {"k"}
+        self.entries = {"k", "empty"}
         self.table: list[tuple[int, int]] = []
         self.function_attributes = {0: 1024, 1: 0, 4: 32}
         self.set_attributes: list[tuple[int, int]] = []
@@ -238,9 +238,6 @@ class FakeBindings:
         assert start is not end
         return self._answer("cuEventElapsedTime"), 1.5
 
-    def cuCtxSynchronize(self) -> tuple[CUresult]:
-        return (self._answer("cuCtxSynchronize"),)
-
     def cuMemGetInfo(self) -> tuple[CUresult, int, int]:
         return self._answer("cuMemGetInfo"), 1000, 2000
 
@@ -286,16 +283,16 @@ class FakeBindings:
         return (self._answer("cuMemFreeHost"),)
 
     def cuMemcpyHtoDAsync(self, pointer: CUdeviceptr, host: int, nbytes: int, stream: Handle) -> tuple[CUresult]:
-        """Done when an event is waited for, so that a block that is reused too soon shows."""
+        """Done when an event or the stream is waited for, so that a block that is reused too soon shows."""
         assert stream.kind == "stream"
-        assert nbytes <= len(self.pinned[host])
+        assert host not in self.pinned or nbytes <= len(self.pinned[host])
         self.queue.append((self._host(pointer, nbytes), host, nbytes))
         self.queued += 1
         return (self._answer("cuMemcpyHtoDAsync"),)
 
     def cuMemcpyDtoHAsync(self, host: int, pointer: CUdeviceptr, nbytes: int, stream: Handle) -> tuple[CUresult]:
         assert stream.kind == "stream"
-        assert nbytes <= len(self.pinned[host])
+        assert host not in self.pinned or nbytes <= len(self.pinned[host])
         self.queue.append((host, self._host(pointer, nbytes), nbytes))
         self.queued += 1
         return (self._answer("cuMemcpyDtoHAsync"),)
@@ -303,10 +300,18 @@ class FakeBindings:
     def cuEventSynchronize(self, event: Handle) -> tuple[CUresult]:
         """All copies up to the one that the event was recorded after are done, and none beyond it."""
         assert event.kind == "event"
-        while self.done < self.recorded.get(event, 0):
+        self._copy_until(self.recorded.get(event, 0))
+        return (self._answer("cuEventSynchronize"),)
+
+    def cuStreamSynchronize(self, stream: Handle) -> tuple[CUresult]:
+        assert stream.kind == "stream"
+        self._copy_until(self.queued)
+        return (self._answer("cuStreamSynchronize"),)
+
+    def _copy_until(self, count: int) -> None:
+        while self.done < count:
             ctypes.memmove(*self.queue.pop(0))
             self.done += 1
-        return (self._answer("cuEventSynchronize"),)
 
     def _host(self, pointer: CUdeviceptr, nbytes: int) -> int:
         """Where device memory really lies; the range must be within one allocation."""
@@ -314,14 +319,6 @@ class FakeBindings:
         start, block = next((s, b) for s, b in self.memory.items() if s <= address < s + len(b))
         assert address + nbytes <= start + len(block)
         return ctypes.addressof(block) + address - start
-
-    def cuMemcpyHtoD(self, pointer: CUdeviceptr, host: int, nbytes: int) -> tuple[CUresult]:
-        ctypes.memmove(self._host(pointer, nbytes), host, nbytes)
-        return (self._answer("cuMemcpyHtoD"),)
-
-    def cuMemcpyDtoH(self, host: int, pointer: CUdeviceptr, nbytes: int) -> tuple[CUresult]:
-        ctypes.memmove(host, self._host(pointer, nbytes), nbytes)
-        return (self._answer("cuMemcpyDtoH"),)
 
     def cuModuleLoadDataEx(
         self, image: bytes, count: int, options: list[CUjit_option], values: list[Any]
@@ -369,17 +366,24 @@ class FakeBindings:
             return status or CUresult(1), None, None
         return status, *self.table[index]
 
-    def cuTensorMapEncodeTiled(
-        self, dtype: CUtensorMapDataType, rank: int, address: CUdeviceptr, dims: list[cuuint64_t],
-        strides: list[cuuint64_t], box: list[cuuint32_t], steps: list[cuuint32_t], *words: IntEnum,
-    ) -> tuple[CUresult, SimpleNamespace | None]:  # fmt: skip
-        assert all(type(each) is cuuint64_t for each in (*dims, *strides))
-        assert all(type(each) is cuuint32_t for each in (*box, *steps))
-        assert len(dims) == len(strides) + 1 == len(box) == len(steps) == rank
-        status = self._answer("cuTensorMapEncodeTiled")
-        self.maps.append((dtype, *([int(each) for each in row] for row in (dims, strides, box, steps)), *words))
-        opaque = [cuuint64_t(each) for each in (int(address), *range(1, 16))]
-        return status, None if status else SimpleNamespace(opaque=opaque)
+    def cuGetProcAddress(self, name: bytes, version: int, flags: int) -> tuple[CUresult, int, int]:
+        assert (name, version, flags) == (b"cuTensorMapEncodeTiled", 12000, 0)
+        return self._answer("cuGetProcAddress"), 0 if self.cuda < version else self._encoder, 0
+
+    def _encode(
+        self, map: int, dtype: int, rank: int, address: int, dims: int, strides: int, box: int, steps: int, *words: int
+    ) -> int:
+        """``cuTensorMapEncodeTiled``, which wants the map at a multiple of 64."""
+        assert map % 64 == 0
+        assert strides
+        numbers = (
+            (ctypes.c_uint64 * rank, dims), (ctypes.c_uint64 * (rank - 1), strides),
+            (ctypes.c_uint32 * rank, box), (ctypes.c_uint32 * rank, steps),
+        )  # fmt: skip
+        self.maps.append((dtype, *(list(kind.from_address(at)) for kind, at in numbers), *words))
+        opaque = (ctypes.c_uint64 * 16)(address, *range(1, 16))
+        ctypes.memmove(map, opaque, 128)
+        return int(self._answer("cuTensorMapEncodeTiled"))
 
     def cuOccupancyMaxActiveBlocksPerMultiprocessor(
         self, function: Handle, threads: int, shared: int
@@ -396,6 +400,12 @@ class FakeBindings:
         self.configs.append(config)
         self.arguments.append([ctypes.string_at(array[i] or 0, size) for i, (_, size) in enumerate(self.table)])
         return (self._answer("cuLaunchKernelEx"),)
+
+    def cuLaunchKernel(self, function: Handle, *given: Any) -> tuple[CUresult]:
+        assert function.kind == "function"
+        *sizes, shared, stream, arguments, extra = given
+        assert (sizes, shared, stream.kind, arguments, extra) == ([1] * 6, 0, "stream", 0, 0)
+        return (self._answer("cuLaunchKernel"),)
 
 
 class FakeDevice:

@@ -37,9 +37,9 @@ def test_a_variable_is_written_whole_or_not_at_all(device: CudaDevice, cuda: Fak
 
 def test_a_variable_that_the_driver_has_left_out_is_passed_over(device: CudaDevice, cuda: FakeCuda) -> None:
     kernel, _ = ready(device)
-    before = cuda.driver.calls.count("cuMemcpyHtoD")
+    before = cuda.driver.calls.count("cuMemcpyHtoDAsync")
     device.set_variable(kernel, "gone", np.zeros(4, np.uint8))
-    assert cuda.driver.calls.count("cuMemcpyHtoD") == before
+    assert cuda.driver.calls.count("cuMemcpyHtoDAsync") == before
 
 
 # --- opening and closing -----------------------------------------------------------------------------------------
@@ -259,12 +259,12 @@ def test_a_buffer_without_elements_has_an_address(cuda: FakeCuda, device: CudaDe
     buffer = device.upload("x", np.zeros(0, np.uint8))
     assert buffer.address
     assert device.download(buffer).size == 0
-    assert "cuMemcpyHtoD" not in cuda.driver.calls
+    assert "cuMemcpyHtoDAsync" not in cuda.driver.calls
 
 
 def test_a_copy_has_arrived_before_a_launch_may_start(cuda: FakeCuda, device: CudaDevice) -> None:
     device.upload("x", np.zeros(8, np.uint8))
-    assert cuda.driver.calls[-2:] == ["cuMemcpyHtoD", "cuCtxSynchronize"]
+    assert cuda.driver.calls[-2:] == ["cuMemcpyHtoDAsync", "cuStreamSynchronize"]
 
 
 def test_a_buffer_can_be_freed_early_and_only_once(cuda: FakeCuda, device: CudaDevice) -> None:
@@ -287,7 +287,7 @@ def test_out_of_memory(cuda: FakeCuda, device: CudaDevice) -> None:
     assert caught.value.finding.message == "buffer 'x' needs 5,000 bytes"
 
 
-@pytest.mark.parametrize("call", ["cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemAlloc"])
+@pytest.mark.parametrize("call", ["cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemAlloc"])
 def test_a_failed_copy_leaves_nothing_behind(cuda: FakeCuda, device: CudaDevice, call: str) -> None:
     cuda.driver.failures[call] = 1
     with raised("cuda-driver"):

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teenycli.devices.cuda import driver as under_test
 from teenycli.devices.cuda.driver import NEEDS_NEWER_DRIVER, Config, Driver, DriverError, PackageError, packages
+from teenycli.devices.cuda.host import Arguments
 from tests.devices.cuda import fake
 from tests.devices.cuda.fake import CUDAError, FakeCuda
 
@@ -129,7 +129,7 @@ def test_arguments_arrive_byte_for_byte(arguments: list[bytes]) -> None:
 
 
 def test_arguments_are_aligned_for_any_parameter() -> None:
-    held = under_test._Arguments([b"x", b"y" * 129, b"z"])
+    held = Arguments([b"x", b"y" * 129, b"z"])
     array = (ctypes.c_void_p * 3).from_address(held.pointers)
     assert all((pointer or 0) % 128 == 0 for pointer in array)
 

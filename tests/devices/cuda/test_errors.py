@@ -153,8 +153,6 @@ def test_an_unknown_entry_lists_those_there() -> None:
          "cluster 2x1x1, but the kernel demands 4x1x1 (.reqnctapercluster)"),
         ({"cluster": (4, 1, 1)}, ".maxclusterrank 2",
          "cluster 4x1x1 is 4 CTAs, but the kernel allows 2 (.maxclusterrank)"),
-        ({"grid": (32, 1, 1), "cluster": (16, 1, 1)}, "",
-         "cluster 16x1x1 is 16 CTAs, but the device promises no more than 8"),
         ({"cluster": (0, 1, 1)}, "", "cluster 0x1x1 has a dimension below 1"),
         ({"shared": 232449}, "", "it needs 232,449 bytes of dynamic shared memory, the device allows 232,448"),
         ({"shared": -1}, "", "-1 bytes of dynamic shared memory"),
@@ -162,6 +160,14 @@ def test_an_unknown_entry_lists_those_there() -> None:
 )  # fmt: skip
 def test_what_is_known_to_be_wrong_is_named(change: dict[str, Any], directives: str, expected: str) -> None:
     assert refused(replace(LAUNCH, **change), directives) == f"launch 0 of 'k' cannot be: {expected}"
+
+
+@pytest.mark.parametrize(("code", "named"), [(912, True), (1, False)])
+def test_a_cluster_over_the_portable_size_is_the_reason_only_where_the_driver_says_so(code: int, named: bool) -> None:
+    once = replace(LAUNCH, grid=(32, 1, 1), cluster=(16, 1, 1))
+    error = errors.launch_refused(once, *entry_of(""), Facts(LIMITS), failure(code))
+    told = "cluster 16x1x1 is 16 CTAs, but the device promises no more than 8"
+    assert (told in error.finding.message) == named
 
 
 def test_several_reasons_are_all_named() -> None:

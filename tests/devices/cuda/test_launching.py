@@ -9,11 +9,13 @@ from msgspec.structs import replace
 
 from teenycli.devices.base import DeviceBuffer
 from teenycli.devices.cuda.device import CudaDevice, launch_config
+from teenycli.devices.cuda.driver import Driver
 from teenycli.dtypes import DTYPES
 from teenycli.errors import Finding
 from teenycli.exits import Exit
 from teenycli.launch.plan import Address, Argument, Field, Launch, TensorMap
 from teenycli.ptx.layout import layout
+from tests.devices.cuda import fake
 from tests.devices.cuda.fake import FakeCuda
 from tests.devices.cuda.kit import ARGS, LAUNCH, PRINTF, module, raised, ready
 
@@ -25,6 +27,7 @@ pytestmark = pytest.mark.unit
 
 def test_a_launch(cuda: FakeCuda, device: CudaDevice) -> None:
     kernel, buffers = ready(device)
+    device.prepare(kernel, LAUNCH, buffers)
     began = len(cuda.driver.calls)
     assert device.prepare(kernel, LAUNCH, buffers)(5).ms == 1.5
     address = (buffers["x"].address + 16).to_bytes(8, "little")
@@ -44,10 +47,30 @@ def test_a_prepared_launch_is_run_as_often_as_wanted(cuda: FakeCuda, device: Cud
     assert cuda.driver.calls[began:].count("cuLaunchKernelEx") == 2
 
 
+def test_an_empty_kernel_is_launched_before_the_first(cuda: FakeCuda, device: CudaDevice) -> None:
+    kernel, buffers = ready(device)
+    cuda.driver.failures["cuLaunchKernel"] = 401  # which is the launch's own to meet
+    for _ in range(2):
+        device.prepare(kernel, LAUNCH, buffers)(5)
+    launches = [call for call in cuda.driver.calls if call.startswith("cuLaunchKernel")]
+    assert launches == ["cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchKernelEx"]
+    device.close()
+    assert cuda.driver.leaks() == {}
+
+
+def test_a_fault_met_by_the_empty_kernel_loses_the_context(cuda: FakeCuda, device: CudaDevice) -> None:
+    kernel, buffers = ready(device)
+    cuda.driver.failures["cuLaunchKernel"] = 719
+    with raised("cuda-driver"):
+        device.prepare(kernel, LAUNCH, buffers)
+    with raised("context-lost"):
+        device.prepare(kernel, LAUNCH, buffers)
+
+
 def test_what_prints_is_waited_for_until_it_is_out(cuda: FakeCuda, device: CudaDevice) -> None:
     kernel, buffers = ready(device, declared=PRINTF)
     device.prepare(kernel, LAUNCH, buffers)(5)
-    assert cuda.driver.calls[-3:] == ["cuEventQuery", "cuCtxSynchronize", "cuEventElapsedTime"]
+    assert cuda.driver.calls[-3:] == ["cuEventQuery", "cuStreamSynchronize", "cuEventElapsedTime"]
 
 
 def test_every_call_makes_the_device_s_context_current(cuda: FakeCuda, device: CudaDevice) -> None:
@@ -177,7 +200,7 @@ def test_a_cooperative_launch_too_large_says_what_fits(cuda: FakeCuda, device: C
     assert "the driver refused" in caught.value.finding.message
 
 
-@pytest.mark.parametrize("call", ["cuEventRecord", "cuEventQuery", "cuCtxSynchronize", "cuEventElapsedTime"])
+@pytest.mark.parametrize("call", ["cuEventRecord", "cuEventQuery", "cuStreamSynchronize", "cuEventElapsedTime"])
 def test_a_failure_around_a_launch_is_no_refusal_of_it(cuda: FakeCuda, device: CudaDevice, call: str) -> None:
     kernel, buffers = ready(device, declared=PRINTF)
     cuda.driver.failures[call] = 400
@@ -195,15 +218,16 @@ def test_a_driver_without_extended_launches_is_too_old(cuda: FakeCuda, device: C
 # --- faults, time-outs, interrupts -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("call", ["cuEventQuery", "cuLaunchKernelEx", "cuEventRecord", "cuCtxSynchronize"])
+@pytest.mark.parametrize("call", ["cuEventQuery", "cuLaunchKernelEx", "cuEventRecord", "cuStreamSynchronize"])
 @pytest.mark.parametrize(("code", "id"), [(700, "out-of-bounds"), (716, "misaligned"), (719, "launch-failed")])
 def test_a_fault_is_pinned_and_the_context_is_lost(
     cuda: FakeCuda, device: CudaDevice, call: str, code: int, id: str
 ) -> None:
     kernel, buffers = ready(device, declared=PRINTF)
+    run = device.prepare(kernel, replace(LAUNCH, index=2), buffers)
     cuda.driver.failures[call] = code
     with raised(id) as caught:
-        device.prepare(kernel, replace(LAUNCH, index=2), buffers)(0)
+        run(0)
     assert caught.value.finding.message.startswith("launch 2 of 'k'")
     with raised("context-lost") as caught:
         device.download(buffers["x"])
@@ -217,7 +241,7 @@ def test_a_fault_is_pinned_and_the_context_is_lost(
 
 def test_a_fault_met_while_copying_loses_the_context_too(cuda: FakeCuda, device: CudaDevice) -> None:
     buffer = device.upload("x", np.zeros(8, np.uint8))
-    cuda.driver.failures["cuMemcpyDtoH"] = 700
+    cuda.driver.failures["cuMemcpyDtoHAsync"] = 700
     with raised("cuda-driver"):
         device.download(buffer)
     with raised("context-lost"):
@@ -304,11 +328,26 @@ def test_a_tensor_map_is_encoded_by_the_driver_fastest_dimension_first(cuda: Fak
     raw = map_launched(cuda, device)
     assert [int.from_bytes(raw[8 * k : 8 * k + 8], "little") for k in range(1, 16)] == list(range(1, 16))
     ((dtype, *rows),) = cuda.driver.maps
-    assert (dtype.name, rows[:4]) == ("CU_TENSOR_MAP_DATA_TYPE_FLOAT16", [[8, 4], [32], [8, 2], [2, 1]])
-    assert [word.name for word in rows[4:]] == [
-        "CU_TENSOR_MAP_INTERLEAVE_NONE", "CU_TENSOR_MAP_SWIZZLE_128B", "CU_TENSOR_MAP_L2_PROMOTION_NONE",
-        "CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA",
-    ]  # fmt: skip
+    assert dtype == fake.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+    assert rows[:4] == [[8, 4], [32], [8, 2], [2, 1]]
+    assert rows[4:] == [
+        fake.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        fake.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
+        fake.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_NONE,
+        fake.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA,
+    ]
+
+
+def test_a_tensor_map_of_one_dimension_has_strides_that_nobody_reads(cuda: FakeCuda) -> None:
+    row = TensorMap("d", Address("x"), DTYPES["f32"], (8,), (), (4,), (1,))
+    Driver(0, cuda.packages).encode_tensor_map(row, 4096)
+    assert cuda.driver.maps[0][1:5] == ([8], [], [4], [1])
+
+
+def test_a_driver_without_tensor_maps_is_too_old(cuda: FakeCuda, device: CudaDevice) -> None:
+    cuda.driver.cuda = 11080
+    with raised("cuda-driver", Exit.UNSUPPORTED):
+        map_launched(cuda, device)
 
 
 def test_a_tensor_map_that_the_driver_refuses(cuda: FakeCuda, device: CudaDevice) -> None:

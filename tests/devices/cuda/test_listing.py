@@ -40,5 +40,10 @@ def test_an_instance_of_a_gpu_is_told_as_one() -> None:
     assert len(lines(H200)) == 2
 
 
+def test_what_was_done_to_the_environment_is_told() -> None:
+    found = Survey((H200,), note="CUDA_LAUNCH_BLOCKING is left out")
+    assert listing(found, "cpu", "", lambda _: None, None, {})[-1] == "CUDA_LAUNCH_BLOCKING is left out"
+
+
 def test_visible_devices_are_told() -> None:
     assert lines(H200, env={"CUDA_VISIBLE_DEVICES": ""})[-1].startswith("CUDA_VISIBLE_DEVICES is ''")

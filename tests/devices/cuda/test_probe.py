@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from teenycli import exits
 from teenycli.devices.cuda import probe
 from teenycli.devices.cuda.gpu import Gpu
 from teenycli.devices.cuda.probe import explain, kernel_module_version, survey
@@ -54,12 +56,25 @@ def _elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     # What this machine has in /dev is no matter of these tests.
     monkeypatch.setattr(probe, "_NODES", ())
+    monkeypatch.setattr(probe, "_VERSION", Path("/none"))
+    monkeypatch.setattr(exits, "_hurries", [])
 
 
 def test_gpus_are_listed_in_the_driver_s_order(tmp_path: Path) -> None:
     found = survey(5, library(tmp_path, count=2))
     assert found.gpus == (Gpu("cuda:0", "First", 90, (12, 4), 100), Gpu("cuda:1", "Other", 121, (12, 4), 101))
-    assert found.problem is None
+    assert (found.problem, found.note) == (None, None)
+    assert not exits.leaves_at_once()
+
+
+@pytest.mark.parametrize(("value", "is_said"), [("1", True), ("0", False)])
+def test_launches_that_would_block_are_not_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, is_said: bool
+) -> None:
+    monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", value)
+    found = survey(5, library(tmp_path))
+    assert "CUDA_LAUNCH_BLOCKING" not in os.environ
+    assert (found.note or "").startswith("CUDA_LAUNCH_BLOCKING is left out") == is_said
 
 
 def test_a_driver_that_hangs_is_left_behind(tmp_path: Path) -> None:
@@ -69,6 +84,7 @@ def test_a_driver_that_hangs_is_left_behind(tmp_path: Path) -> None:
     assert time.monotonic() - began < 1
     assert found.gpus == ()
     assert found.problem == "the NVIDIA driver has not answered within 0.1 s"
+    assert exits.leaves_at_once()
 
 
 def test_no_library() -> None:
@@ -127,6 +143,9 @@ def test_patience_is_short_where_no_device_file_hints_at_a_gpu(monkeypatch: pyte
     monkeypatch.setattr(probe, "_NODES", (str(tmp_path / "none"),))
     assert probe.usual_patience() == (probe.PATIENT if sys.platform == "win32" else probe.QUICK)
     monkeypatch.setattr(probe, "_NODES", (str(tmp_path / "none"), str(tmp_path)))
+    assert probe.usual_patience() == probe.PATIENT
+    monkeypatch.setattr(probe, "_NODES", ())
+    monkeypatch.setattr(probe, "_VERSION", tmp_path)
     assert probe.usual_patience() == probe.PATIENT
 
 

@@ -166,8 +166,21 @@ static bool needs_no_context(const char *name) {
     return false;
 }
 
+/* Whether a call brings out what kernels have printed (CUDA C++ Programming Guide, "Formatted Output", limitations):
+ * a launch, a wait, a copy that blocks, a module that comes or goes. A question, such as cuEventQuery, does not. */
+static bool brings_out(const char *name) {
+    static const char *const ones[] = {"cuLaunch", "cuCtxSync", "cuStreamSync", "cuEventSync", "cuModuleLoad",
+                                       "cuModuleUnload", "cuLibraryLoad", "cuLibraryUnload", "cuCtxDestroy"};
+    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++)
+        if (!strncmp(name, ones[i], strlen(ones[i])))
+            return true;
+    return !strncmp(name, "cuMemcpy", 8) && !strstr(name, "Async");
+}
+
 CUresult standin_begin(const char *name) {
     size_t size = base_length(name);
+    if (brings_out(name) && standin_current_engine.bring_out)
+        standin_current_engine.bring_out();
     if (!orders_read)
         standin_fail(getenv("STANDIN_FAIL"));
     if (log_size < LOG_MOST)

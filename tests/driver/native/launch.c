@@ -382,8 +382,8 @@ EXPORT CUresult cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void 
                                        int interleave, int swizzle, int promotion, int fill) {
     BEGIN;
     static const unsigned spans[] = {0, 32, 64, 128};
-    /* The interface wants maps at multiples of 64, but cuda.bindings puts its own elsewhere, and drivers take them. */
-    REQUIRE(map && type >= 0 && (size_t)type < sizeof type_sizes, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(map && (uintptr_t)map % 64 == 0 && dims && strides && box && steps, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(type >= 0 && (size_t)type < sizeof type_sizes, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(rank >= (interleave ? 3 : 1) && rank <= 5, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(interleave >= 0 && interleave <= 2 && swizzle >= 0 && swizzle <= 3, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(promotion >= 0 && promotion <= 3 && fill >= 0 && fill <= 1, CUDA_ERROR_INVALID_VALUE);

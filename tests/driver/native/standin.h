@@ -177,6 +177,7 @@ struct engine {
     void (*release)(uint64_t address);
     /* A CUresult of the call in the low half, of what the kernel left behind in the high half; -1: has not ended. */
     int (*launch)(uint64_t code, const char *name, const struct geometry *geometry, const uint8_t *params, size_t size);
+    void (*bring_out)(void); /* what kernels have printed */
 };
 
 extern struct engine standin_current_engine;
