@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$p && break; done)
 BIN   := $(VENV)/bin
 
-.PHONY: demo test random slow lint types bench ptx corpus docs floors clean
+.PHONY: demo test random gpu slow lint types bench ptx corpus docs floors clean
 
 demo: $(VENV)/.run
 	$(BIN)/teeny run softmax_triton
@@ -17,6 +17,12 @@ test: $(VENV)/.dev
 # Random programs on the CPU device and on an oracle; TEENY_PROGRAMS=20000 makes about so many new ones.
 random: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m random tests/devices/cpu/test_differential.py
+
+# What only a GPU can show: its tests, under compute-sanitizer too, and what it leaves us to lose.
+gpu: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group gpu
+	$(BIN)/python -m pytest -m cuda
+	$(BIN)/python -m benchmarks gpu
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m slow

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import ctypes
+import os
 from collections.abc import Generator, Iterator
 
 import pytest
 
 from teenycli.devices.cuda.device import CudaDevice
-from teenycli.devices.cuda.probe import PATIENT, survey
+from teenycli.devices.cuda.gpu import Gpu
+from teenycli.devices.cuda.probe import ASKED, survey
 from teenycli.errors import TeenyError
 from tests.cuda.report import Record
 
@@ -34,13 +37,20 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(scope="session")
-def gpu_name(pytestconfig: pytest.Config) -> str:
+def gpu(pytestconfig: pytest.Config) -> Gpu:
     """The first GPU; skips with the reason where there is none."""
-    found = survey(PATIENT)
+    found = survey(ASKED)
+    if hasattr(ctypes.CDLL(None), "standin_engine") and "STANDIN_FOR_A_GPU" not in os.environ:
+        pytest.fail("the stand-in driver is loaded, which other tests are for: run `pytest -m cuda` by itself")
     if not found.gpus:
         pytest.skip(f"no GPU: {found.problem}")
     record_of(pytestconfig).gpu = found.gpus[0]
-    return found.gpus[0].name
+    return found.gpus[0]
+
+
+@pytest.fixture(scope="session")
+def gpu_name(gpu: Gpu) -> str:
+    return gpu.name
 
 
 @pytest.fixture
@@ -53,3 +63,13 @@ def device(gpu_name: str) -> Iterator[CudaDevice]:
         pytest.skip(str(error))
     with opened:
         yield opened
+
+
+@pytest.fixture
+def apart(gpu_name: str, device: CudaDevice) -> str:
+    """The GPU, for a process beside this one, which holds a context on it; skips where there can be none."""
+    if device._driver.property("compute_mode"):
+        pytest.skip("the GPU's compute mode allows one process alone (nvidia-smi -q -d COMPUTE)")
+    if device._driver.property("mps_enabled"):
+        pytest.skip("under MPS a fault of one process ends others")
+    return gpu_name

@@ -18,10 +18,12 @@ import numpy as np
 from teenycli.devices.base import DeviceBuffer
 from teenycli.devices.cpu import CpuDevice
 from teenycli.devices.cuda.device import CudaDevice
+from teenycli.devices.cuda.gpu import Gpu
 from teenycli.errors import TeenyError
 from teenycli.ptx import Module, code_of, outline
 from teenycli.ptx.isa import Form
 from teenycli.ptx.model import Source
+from teenycli.releases import Version, dotted, newest_ptx
 from tests.cuda.kernels import launch, pointer
 from tests.devices.cpu.test_differential import OUT, Bytes, inputs_of, supports
 from tests.oracle import programs
@@ -65,10 +67,21 @@ class Difference:
     oracle: str | None
 
 
-def head(sm: int, cuda: tuple[int, int]) -> str:
-    """PTX that a driver of CUDA 12.x or 13.x takes."""
-    version = "{}.{}".format(*_NEWEST) if cuda >= (13, 0) else "8.0"
-    return f".version {version}\n.target sm_{sm}{'a' if sm >= 90 else ''}\n.address_size 64\n"
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A program that the GPU's driver does not take."""
+
+    refused: str
+    why: str
+
+
+def newest(cuda: Version) -> Version:
+    """The PTX that is tried with a driver of this CUDA."""
+    return min(_NEWEST, newest_ptx(cuda) or _NEWEST)
+
+
+def head(sm: int, cuda: Version) -> str:
+    return f".version {dotted(newest(cuda))}\n.target sm_{sm}{'a' if sm >= 90 else ''}\n.address_size 64\n"
 
 
 def on_gpu(device: CudaDevice, module: Module, table: Bytes, out: Bytes, ctas: int) -> Bytes:
@@ -140,61 +153,63 @@ def _register_at(offset: int) -> tuple[str, int, int]:
     return f"room+{offset - programs.ROW}", offset, 1
 
 
-def fits(form: Form, sm: int) -> bool:
+def fits(form: Form, gpu: Gpu) -> bool:
     """Whether a GPU has a form at all, and it is to be compared."""
     if _EMULATED.fullmatch(form.opcode):
         return False
-    return form.sm <= sm and form.ptx <= _NEWEST and form.until is None and (not form.suffix or form.sm == sm)
+    sm = gpu.sm
+    return form.sm <= sm and form.ptx <= newest(gpu.cuda) and form.until is None and (not form.suffix or form.sm == sm)
 
 
-def supported_by(sm: int) -> programs.Supports:
+def supported_by(gpu: Gpu) -> programs.Supports:
     """Whether the CPU device and a GPU have an instruction."""
-    return lambda form, mods: fits(form, sm) and supports(form, mods)
+    return lambda form, mods: fits(form, gpu) and supports(form, mods)
 
 
-def draws(sm: int, count: int, seed: int) -> list[str]:
+def draws(gpu: Gpu, count: int, seed: int) -> list[str]:
     """Instructions of every form that a GPU and the oracle have."""
     rng = random.Random(seed)
     lines = []
     for opcode in sorted(set(programs.OPCODES)):
         for form in programs.choices(opcode):
-            drawn = [programs.instruction(rng, form, supported_by(sm)) for _ in range(count)]
+            drawn = [programs.instruction(rng, form, supported_by(gpu)) for _ in range(count)]
             lines += [line for line in drawn if line is not None]
     return lines
 
 
-def tried(device: CudaDevice, texts: list[str], seed: int) -> Iterator[Difference | dict[str, str]]:
+def tried(device: CudaDevice, texts: list[str], seed: int) -> Iterator[Difference | Refused]:
     """The differences of a list of programs; a module that is refused is split till the refused program is found."""
     try:
         yield from differences(device, texts, seed)
     except TeenyError as error:
         if len(texts) == 1:
-            yield {"refused": texts[0], "why": f"{error.finding.message} {error.finding.note or ''}"[:2000]}
+            yield Refused(texts[0], f"{error.finding.message} {error.finding.note or ''}"[:2000])
             return
         half = len(texts) // 2
         yield from tried(device, texts[:half], seed)
         yield from tried(device, texts[half:], seed)
 
 
-def written(sm: int, seeds: Sequence[int]) -> str:
-    return programs.program("P0", seeds, warps=True, supports=supported_by(sm))
+def written(gpu: Gpu, seeds: Sequence[int]) -> str:
+    return programs.program("P0", seeds, warps=True, supports=supported_by(gpu))
 
 
-def shrunk(device: CudaDevice, seeds: list[int], table: int) -> Difference | None:
-    """The first difference of the least of a program's statements that still make one; None where there is none."""
-    sm = device.gpu.sm
+def shrunk(device: CudaDevice, seeds: list[int], table: int) -> Difference | Refused | None:
+    """The first difference of the least of a program's statements that still make one; None where there is none.
 
-    def first(some: Sequence[int]) -> Difference | None:
-        found = next(iter(tried(device, [written(sm, some)], table)), None)
-        return found if isinstance(found, Difference) else None
+    The refusal of a program that the driver does not take.
+    """
+
+    def first(some: Sequence[int]) -> Difference | Refused | None:
+        return next(iter(tried(device, [written(device.gpu, some)], table)), None)
 
     least = first(seeds)
     at = len(seeds)
-    while least is not None and at > 0:
+    while isinstance(least, Difference) and at > 0:
         at -= 1
         fewer = seeds[:at] + seeds[at + 1 :]
         found = first(fewer)
-        if found is not None:
+        if isinstance(found, Difference):
             seeds, least = fewer, found
     return least
 
@@ -202,11 +217,11 @@ def shrunk(device: CudaDevice, seeds: list[int], table: int) -> Difference | Non
 def main(forms: int, count: int, seed: int) -> None:
     rng = random.Random(seed)
     with CudaDevice(0) as device:
-        lines = draws(device.gpu.sm, forms, seed)
+        lines = draws(device.gpu, forms, seed)
         for at in range(0, len(lines), 16):
             module = [programs.complete(f"P{k}", [line]) for k, line in enumerate(lines[at : at + 16])]
             for found in tried(device, module, seed + at):
-                print(json.dumps(found if isinstance(found, dict) else asdict(found)), flush=True)
+                print(json.dumps(asdict(found)), flush=True)
         for _ in range(count):
             least = shrunk(device, [rng.getrandbits(40) for _ in range(rng.randrange(1, 24))], rng.getrandbits(30))
             if least is not None:

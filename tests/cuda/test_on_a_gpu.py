@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import subprocess
 import sys
@@ -29,17 +30,18 @@ from teenycli.ptx import outline, read_source
 from tests.cuda.kernels import (
     CLUSTERS,
     LAST_OF_SHARED,
+    MEETS,
     P_N,
     POOL,
     SPIN,
     STORE,
-    TENSOR_COPY,
     P,
     copies_its_parameters,
     kernel,
     launch,
     pointer,
     scalar,
+    tensor_copy,
 )
 
 pytestmark = pytest.mark.cuda
@@ -80,6 +82,9 @@ def test_vector_add_end_to_end(device: CudaDevice, sample: str, block: int, elem
     once = Launch("vector_add", 0, "vector_add", (-(-n // elements), 1, 1), (block, 1, 1), args)
     plan = Plan("vector_add", {"n": n}, sample, "vector_add", buffers, (once,))
     module = outline(read_source(ROOT / "ptx" / f"{sample}.ptx"))
+    why = unfit(device.gpu, module, "vector_add")
+    if why is not None:
+        pytest.skip(why)
     done = execute(plan, module, device, arrays, timeout=60)
     np.testing.assert_array_equal(done.arrays["out"], arrays["x"] + arrays["y"])
     assert 0 < done.launch_ms[0] < 1000
@@ -120,6 +125,8 @@ def test_a_variable_of_the_ptx_can_be_set(device: CudaDevice, declared: str) -> 
 
 def test_machine_code_runs_and_its_parameters_lie_where_it_is_read_to_say(device: CudaDevice) -> None:
     path = ROOT / "tests" / "ptx" / "code" / f"sm_{device.gpu.sm // 10 * 10}.cubin"
+    if device.gpu.cuda < (13, 0):
+        pytest.skip("the files are of CUDA 13, whose machine code an older driver does not take")
     if not path.exists():
         pytest.skip(f"there is no {path.name}")
     module = outline(read_source(path, code=True))
@@ -228,9 +235,40 @@ def test_a_grid_counts_ctas_with_clusters_too(device: CudaDevice, cluster: int, 
     if cluster > device.limits.cluster and device.gpu.sm >= 110:
         pytest.skip(f"{device.gpu} has no clusters beyond the portable size")
     buffers = one_word(device)
-    once = launch([pointer("x")], (16, 1, 1), (32, 1, 1), cluster=(cluster, 1, 1))
-    device.prepare(device.load(module, "k"), once, buffers)(10)
+    once = launch([pointer("x")], (16, 1, 1), (32, 1, 1), cluster=(cluster, 1, 1), pdl=True)
+    try:
+        device.prepare(device.load(module, "k"), once, buffers)(10)
+    except TeenyError as error:
+        if cluster <= device.limits.cluster or "(912)" not in (error.finding.note or ""):
+            raise
+        pytest.skip(f"{device.gpu} has no room for a cluster of {cluster}")
     assert word(device, buffers) == 16 * 32 * cluster
+
+
+def test_a_cooperative_grid_is_on_the_gpu_all_at_once(device: CudaDevice) -> None:
+    buffers = one_word(device)
+    ctas = device._driver.property("multiprocessor_count")
+    once = launch([pointer("x")], (ctas, 1, 1), cooperative=True)
+    device.prepare(device.load(kernel(MEETS, P), "k"), once, buffers)(10)
+    assert word(device, buffers) == ctas
+
+
+def test_a_kernel_with_a_large_frame(device: CudaDevice) -> None:
+    """The driver makes room for it at its first launch."""
+    body = """
+    .local .align 4 .b8 room[60000];
+    ld.param.u64 %rd1, [p];
+    ld.global.u32 %r1, [%rd1];
+    mov.u64 %rd2, room;
+    cvt.u64.u32 %rd3, %r1;
+    add.u64 %rd2, %rd2, %rd3;
+    st.local.u32 [%rd2+59996], 9;
+    ld.local.u32 %r2, [%rd2+59996];
+    st.global.u32 [%rd1], %r2;
+    """
+    buffers = one_word(device)
+    device.prepare(device.load(kernel(body, P), "k"), launch([pointer("x")]), buffers)(10)
+    assert word(device, buffers) == 9
 
 
 def test_a_grid_that_no_cluster_divides(device: CudaDevice) -> None:
@@ -273,32 +311,44 @@ def test_invalid_ptx_comes_with_the_log_and_its_line(device: CudaDevice) -> None
         ("out-of-bounds", {"out-of-bounds"}),
         ("misaligned", {"misaligned"}),
         ("trap", {"launch-failed", "illegal-instruction"}),
+        ("print", {"launch-failed", "illegal-instruction"}),
+        ("assert", {"assertion"}),
         ("forever", {"timeout"}),
     ],
 )
-@pytest.mark.usefixtures("device")
+@pytest.mark.usefixtures("apart")
 def test_a_fault_is_pinned_to_its_launch_and_the_process_ends(name: str, ids: set[str]) -> None:
     command = [sys.executable, "-m", "tests.cuda.victim", name]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
+    *printed, last = done.stdout.splitlines()
+    assert printed == (["hello"] if name == "print" else [])
+    assert ("hello" in done.stderr) == (name == "assert")
+    said = json.loads(last)
     assert said["id"] in ids
     assert said["message"].startswith("launch 0 of 'k' (grid 1x1x1, block 1x1x1)")
     assert (said["exit"], said["after"]) == (int(Exit.FAILED), "context-lost")
 
 
-def test_a_tensor_map_moves_the_box_it_describes(device: CudaDevice) -> None:
+@pytest.mark.parametrize(
+    ("shape", "box", "at"), [((40,), (12,), (7,)), ((6, 10), (4, 8), (1, 4)), ((3, 5, 8), (2, 3, 4), (1, 1, 2))]
+)
+def test_a_tensor_map_moves_the_box_it_describes(
+    device: CudaDevice, shape: tuple[int, ...], box: tuple[int, ...], at: tuple[int, ...]
+) -> None:
     if device.gpu.sm < 90:
         pytest.skip("tensor copies need sm_90")
-    module = kernel(TENSOR_COPY, ".param .align 64 .b8 d[128], .param .u64 p", target="sm_90", version="8.0")
+    module = kernel(tensor_copy(box, at), ".param .align 64 .b8 d[128], .param .u64 p", target="sm_90", version="8.0")
     f32 = DTYPES["f32"]
-    of = TensorMap("d", Address("x"), f32, (6, 10), (48,), (4, 8), (1, 1))
+    stride = -(-shape[-1] // 4) * 4
+    strides = tuple(4 * stride * math.prod(shape[k + 1 : -1]) for k in range(len(shape) - 1))
+    of = TensorMap("d", Address("x"), f32, shape, strides, box, (1,) * len(shape))
     once = launch([("tensormap", 128, of), pointer("y")])
-    buffers = (
-        Buffer("x", f32, (6, 10), "input", row_elems=10, row_stride=12), Buffer("y", f32, (4, 8), "output")
-    )  # fmt: skip
-    x = np.arange(60, dtype=np.float32).reshape(6, 10)
-    done = execute(Plan("op", {}, "k.ptx", "k", buffers, (once,)), module, device, {"x": x, "y": np.ones((4, 8), "f")})
-    want = np.zeros((4, 8), np.float32)  # what lies beyond the tensor is zeros, the padding of a row too
-    want[:, :6] = x[1:5, 4:]
+    source = Buffer("x", f32, shape, "input", row_elems=shape[-1], row_stride=stride)
+    buffers = (source, Buffer("y", f32, box, "output"))
+    x = np.arange(1, math.prod(shape) + 1, dtype=np.float32).reshape(shape)
+    done = execute(Plan("op", {}, "k.ptx", "k", buffers, (once,)), module, device, {"x": x, "y": np.ones(box, "f")})
+    # What lies beyond the tensor is zeros, the padding of a row too.
+    held = np.pad(x, [(0, each) for each in box])
+    want = held[tuple(slice(start, start + each) for start, each in zip(at, box, strict=True))]
     np.testing.assert_array_equal(done.arrays["y"], want)

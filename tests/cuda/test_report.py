@@ -119,7 +119,7 @@ def test_a_session_writes_its_report(tmp_path: Path) -> None:
     except standin.UnavailableError as error:
         pytest.skip(f"no stand-in for the CUDA driver: {error}")
     path = tmp_path / "out.json"
-    environment = {**os.environ, VARIABLE: str(path), "STANDIN_GPUS": "80"}
+    environment = {**os.environ, VARIABLE: str(path), "STANDIN_GPUS": "80", "STANDIN_FOR_A_GPU": "1"}
     tests = [
         "tests/cuda/test_gallery.py",
         "tests/cuda/test_on_a_gpu.py",

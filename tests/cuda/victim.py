@@ -1,4 +1,5 @@
-"""A process of its own for a kernel that ends in a fault, since that ends the GPU's context: prints what was said.
+"""A process of its own for a kernel that ends in a fault, since that ends the GPU's context: its last line is what was
+said.
 
 Run as ``python -m tests.cuda.victim NAME``.
 """
@@ -13,12 +14,14 @@ import numpy as np
 from teenycli.devices.base import DeviceBuffer
 from teenycli.devices.cuda.device import CudaDevice
 from teenycli.errors import TeenyError
-from tests.cuda.kernels import FOREVER, STORE, P, kernel, launch, pointer
+from tests.cuda.kernels import ASSERTS, FOREVER, PRINTS, PRINTS_TEXT, STORE, P, kernel, launch, pointer
 
 _VICTIMS = {
     "out-of-bounds": (STORE, pointer(None, 16)),
     "misaligned": (STORE, pointer("x", 2)),
     "trap": ("trap;", pointer("x")),
+    "print": (f"{PRINTS}\ntrap;", pointer("x")),
+    "assert": (ASSERTS, pointer("x")),
     "forever": (FOREVER, pointer("x")),
 }
 
@@ -28,7 +31,7 @@ def main(name: str) -> None:
     said: dict[str, str | int | None] = {}
     with CudaDevice(0) as device:
         buffers: dict[str, DeviceBuffer] = {"x": device.upload("x", np.zeros(64, np.uint8))}
-        loaded = device.load(kernel(body, P), "k")
+        loaded = device.load(kernel(body, P, head=PRINTS_TEXT), "k")
         try:
             device.prepare(loaded, launch([argument]), buffers)(1.0)
         except TeenyError as error:

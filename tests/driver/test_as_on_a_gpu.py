@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.cuda.test_on_a_gpu import (  # noqa: F401
+    test_a_cooperative_grid_is_on_the_gpu_all_at_once,
     test_a_grid_counts_ctas_with_clusters_too,
     test_a_grid_that_no_cluster_divides,
+    test_a_kernel_with_a_large_frame,
     test_a_launch_is_timed_by_the_gpu,
     test_a_ptx_version_newer_than_the_driver,
     test_a_variable_of_the_ptx_can_be_set,
