@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from teenycli.devices.cpu.flow import Flow
 from teenycli.devices.cpu.program import Cell, Handover, Step, cells_read, cells_written
-from teenycli.ptx.model import Float, Int
+from teenycli.ptx.code import Reg
+from teenycli.ptx.model import Float
 
 _ARITHMETIC = frozenset(
     {"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt", "neg", "abs", "min", "max", "ex2", "lg2", "sin",
@@ -24,13 +25,15 @@ def _makes_raw(step: Step) -> bool:
 
 
 def _copies(step: Step) -> bool:
-    """Whether the step only moves single cells and constants that are no NaNs."""
+    """Whether the step only moves single cells and constants that are no NaNs: no special registers, no addresses."""
     if isinstance(step, Handover):
         return False
     if step.op.opcode not in _COPIES or "vec" in step.op.mods or len(cells_written(step)) != 1:
         return False
-    constants = [o for o in step.op.operands if isinstance(o, (Int, Float))]
-    return all(isinstance(o, Float) and o.bits & 0x7FFFFFFF <= 0x7F800000 for o in constants)
+    return all(
+        isinstance(source, Reg) or (isinstance(source, Float) and source.bits & 0x7FFFFFFF <= 0x7F800000)
+        for source in step.op.operands[1:]
+    )
 
 
 def raw_cells(flow: Flow) -> frozenset[Cell]:

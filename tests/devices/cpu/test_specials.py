@@ -96,3 +96,20 @@ ret;
     if hasattr(time, "clock_gettime_ns"):
         assert before <= start.min()
         assert halves.max() <= after
+
+
+@pytest.mark.parametrize("name", ["%lanemask_ge", "%lanemask_gt", "%lanemask_le"])
+def test_a_special_register_that_is_kept_is_no_number_whose_nans_are_alike(name: str) -> None:
+    """The bits of a mask may be those of a NaN; they are the same after a barrier, where cells are in memory."""
+    rig = Rig(
+        f"""
+        .visible .entry k(.param .u64 out) {{
+        .reg .b32 %r<5>; .reg .b64 %d<3>;
+        mov.u32 %r1, {name}; add.u32 %r2, %r1, 1; bar.sync 0; sub.u32 %r3, %r1, %r2;
+        mov.u32 %r4, %tid.x; ld.param.u64 %d1, [out]; mad.wide.u32 %d1, %r4, 4, %d1; st.global.b32 [%d1], %r3; ret; }}
+        """
+    )
+    out = np.zeros(32, np.int32)
+    rig.run([out])
+    assert (out == -1).all()
+    rig.device.close()
