@@ -16,7 +16,6 @@ OPS = ROOT / "ops.toml"
 TABLES: dict[str, dict[str, Any]] = tomllib.loads(OPS.read_text("utf-8"))["op"]
 #: Ops marked in ops.toml as for a GPU, and the first instruction that the CPU device has no code for.
 FOR_A_GPU = {
-    "linear_f16_triton": "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
     "scale_tma_cuda": "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
 }
 ON_THE_CPU = [name for name in TABLES if name not in FOR_A_GPU]

@@ -128,7 +128,7 @@ def test_every_mutant_that_computes_something_else_is_reported(subjects: Subject
         ("softmax_cuda", "swap arg 3 'i32 x.row_stride' and arg 4 'i32 out.row_stride'", "the same launches"),
         ("softmax_cuda", "arg 3 'i32 x.row_stride' -> 'i32 x.row_stride + 1'", "fault: out-of-bounds"),
         ("rms_norm_f16_triton", "retype arg 3 'f32 eps' to 'i32 eps'", "no plan: bad-argument"),
-        ("linear_f16_triton", "swap arg 4 'i32 M' and arg 5 'i32 N'", "other launches"),
+        ("scale_tma_cuda", "swap arg 0 'tensormap from' and arg 1 'tensormap to'", "other launches"),
     ],
 )
 def test_the_oracle_tells_why(ops: Subjects, op: str, what: str, why: str) -> None:

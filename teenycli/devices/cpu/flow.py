@@ -33,7 +33,9 @@ _VARYING_SPECIALS = frozenset(
     {"%tid", "%laneid", "%lanemask_eq", "%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge"}
 )
 #: Instructions whose results differ between lanes whatever their operands, and such as give all lanes the same.
-_VARYING = frozenset({"atom", "shfl", "match", "alloca", "elect", "call", "mbarrier"})
+_VARYING = frozenset(
+    {"atom", "shfl", "match", "alloca", "elect", "call", "mbarrier", "ldmatrix", "movmatrix", "mma", "wmma"}
+)
 _UNIFORM = frozenset({"vote", "activemask", "redux"})
 
 
@@ -251,16 +253,28 @@ def _looks(inst: Inst) -> bool:
 
 
 def _deciding(inside: list[Block]) -> set[Cell]:
-    """Cells of a loop that the way through it depends on."""
+    """Cells of a loop that the way through it depends on; memory that it stores to and loads from is taken as one."""
     found = {cell for block in inside if block.kind in ("branch", "switch") for cell in _condition(block)}
     steps = [step for block in inside for step in block.steps]
+    stored = {cell for step in steps if _is_plain(step, "st") for cell in cells_read(step)}
     size = -1
     while size != len(found):
         size = len(found)
         for step in steps:
             if not found.isdisjoint(cells_written(step)):
                 found.update(cells_read(step))
+                if _is_plain(step, "ld"):
+                    found |= stored
     return found
+
+
+def _is_plain(step: Step, opcode: str) -> bool:
+    """Whether a step loads, or stores, what this very block of threads may have left there."""
+    return (
+        isinstance(step, Inst)
+        and step.op.opcode == opcode
+        and step.op.mods.get("space", "").split("::")[0] in ("", "local", "param", "shared")
+    )
 
 
 def _watches(inst: Inst, sleeps: bool) -> bool:

@@ -36,8 +36,10 @@ from teenycli.devices.cpu.services import HEAP_BLOCKS, Services
 from teenycli.errors import Finding
 from teenycli.ptx.model import Module
 
-#: Bytes that the resident CTAs of one thread may take, and how many they may be.
+#: Bytes that the resident CTAs of one thread may take, and how many they may be, where CTAs need not all be there.
 RESIDENT_BYTES, RESIDENT_CTAS = 512 << 20, 2048
+#: Bytes that those of a cooperative launch may take, which are all resident.
+COOPERATIVE_BYTES = 4 << 30
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -67,6 +69,8 @@ class Hall:
         params: Bytes,
         space: AddressSpace,
         services: Services,
+        *,
+        is_cooperative: bool = False,
     ) -> None:
         self.kernel = kernel
         self.record = record
@@ -76,6 +80,7 @@ class Hall:
         self.services = services
         self.waits: list[tuple[int, int]] = []
         self._function = _RUN(kernel.address)
+        self.is_cooperative = is_cooperative
         self._clusters = count()
         self._lock = threading.Lock()
 
@@ -97,7 +102,7 @@ class Hall:
         """One thread's work: CTAs, as long as there are any, with more of them resident while they wait."""
         rooms = deque([self.room()])
         spare: list[Room] = []
-        most = min(RESIDENT_CTAS, max(2, RESIDENT_BYTES // rooms[0].size))
+        most = self.record.total if self.is_cooperative else min(RESIDENT_CTAS, max(2, RESIDENT_BYTES // rooms[0].size))
         while rooms:
             outcome = self._turn(rooms[0])
             if outcome in (Outcome.WAITING, Outcome.STALLED):

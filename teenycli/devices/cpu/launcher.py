@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from teenycli.devices.cpu.faults import Scene, fault_error, window_regions
-from teenycli.devices.cpu.hall import CpuKernel, Hall
+from teenycli.devices.cpu.hall import COOPERATIVE_BYTES, CpuKernel, Hall
 from teenycli.devices.cpu.kernel import Image
 from teenycli.devices.cpu.layout import FaultKind, Launch
 from teenycli.devices.cpu.memory import AddressSpace, Bytes, CpuBuffer, aligned_bytes
@@ -74,7 +74,9 @@ class Runner:
             self._give_workspace(record)
         services = Services(self.heap, self.output)
         record.service = ctypes.cast(services.callback, ctypes.c_void_p).value or 0
-        hall = Hall(kernel, record, total_shared, params, self.space, services)
+        hall = Hall(kernel, record, total_shared, params, self.space, services, is_cooperative=launch.cooperative)
+        if launch.cooperative:
+            _check_room(launch, hall.room().size)
         clustered = image.suspends and record.cluster_size > 1
         jobs: list[Callable[[], None]] = [hall.run_clusters if clustered else hall.run_ctas] * workers
         start = time.perf_counter()
@@ -119,6 +121,18 @@ class Runner:
             f"kernel '{kernel.entry}' did not end within {timeout:g} s",
             hint="--timeout SECONDS gives it longer; 0 is no limit",
             exit=Exit.FAILED,
+        )
+
+
+def _check_room(launch: plan.Launch, each: int) -> None:
+    """Raises TeenyError ``launch-refused`` where the CTAs of a cooperative grid have no room all at once."""
+    most = COOPERATIVE_BYTES // each
+    if launch.ctas > most:
+        raise TeenyError(
+            "launch-refused",
+            f"a cooperative grid of {launch.ctas:,} CTAs, but this device has room for {most:,} of them at once",
+            hint="launch fewer CTAs; a GPU holds some thousands at most",
+            exit=Exit.UNSUPPORTED,
         )
 
 

@@ -192,7 +192,7 @@ def test_many_ctas_on_more_threads_than_processors() -> None:
 def test_unsupported_instruction_is_named_before_anything_runs() -> None:
     rig = Rig(
         ".visible .entry k(.param .u64 p) {\n.reg .b64 %d; .reg .b32 %r<9>;\n"
-        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r2];\nret; }"
+        "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [%r3];\nret; }"
     )
     with pytest.raises(TeenyError) as caught:
         rig.run([np.zeros(1, np.uint64)])

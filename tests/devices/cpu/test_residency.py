@@ -39,6 +39,18 @@ def test_a_cooperative_launch_synchronises_its_grid(grid: int, block: int) -> No
     rig.device.close()
 
 
+def test_a_cooperative_grid_is_resident_as_a_whole_or_refused() -> None:
+    rig = Rig((NVCC / "grid_sync.ptx").read_text())
+    x = np.arange(5000 * 32, dtype=np.int32)
+    y = np.zeros(5000 * 4, np.int32)
+    rig.run([x, y], grid=(5000,), block=(32,), cooperative=True)
+    assert (y > x.reshape(-1, 8).sum(1)).all()
+    with pytest.raises(TeenyError) as caught:
+        rig.run([x, y], grid=(1 << 30,), block=(32,), cooperative=True)
+    assert (caught.value.finding.id, caught.value.exit) == ("launch-refused", Exit.UNSUPPORTED)
+    rig.device.close()
+
+
 def test_without_a_cooperative_launch_the_headers_of_cuda_trap() -> None:
     x = np.zeros(32, np.int32)
     assert fault((NVCC / "grid_sync.ptx").read_text(), x, x.copy(), block=(32,)).id == "trap"
@@ -340,4 +352,58 @@ def test_blocks_of_a_cluster_that_wait_for_each_others_mbarriers_are_a_deadlock(
     fine = text.replace("wait:", "mov.u32 %r4, %cluster_ctarank; setp.eq.u32 %p2, %r4, 0; @%p2 bra go; wait:")
     rig = Rig(fine.replace("mov.u32 %r2, %cluster", "go: mov.u32 %r2, %cluster").replace("ret;", "@!%p1 ret; ret;"))
     rig.run([np.zeros(4, np.uint32)], grid=(4,), block=(32,), cluster=(2, 1, 1))
+    rig.device.close()
+
+
+#: Each CTA, warp or lane waits for the one after it, whose flag a function of its own looks at (as debuggers' code does),
+#: or that comes by way of memory.
+CALLED = """
+.func (.param .b32 r) look(.param .b64 at) {
+.reg .b64 %d<2>; .reg .b32 %r<2>;
+ld.param.b64 %d1, [at]; ld.volatile.b32 %r1, [%d1]; st.param.b32 [r], %r1; ret; }
+.visible .entry wait(.param .u64 flags, .param .u32 mine) {
+.reg .b64 %d<4>; .reg .b32 %r<8>; .reg .pred %p<3>; .shared .align 4 .b32 got[64]; .local .align 4 .b32 kept;
+ld.param.u64 %d1, [flags]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %nctaid.x;
+mad.lo.u32 %r1, %r1, %r3, %r2; mad.lo.u32 %r4, %r4, %r3, -1; setp.eq.u32 %p1, %r1, %r4;
+mad.wide.u32 %d2, %r1, 4, %d1; @%p1 bra done;
+again: {LOOK}
+setp.eq.u32 %p2, %r5, 0; @%p2 bra again;
+done: st.volatile.b32 [%d2], 1; ret; }
+"""
+LOOKS = {
+    "call": "{ .param .b64 at; .param .b32 r; add.s64 %d3, %d2, 4; st.param.b64 [at], %d3; call (r), look, (at); "
+    "ld.param.b32 %r5, [r]; }",
+    "local": "ld.volatile.b32 %r6, [%d2+4]; st.local.b32 [kept], %r6; ld.local.b32 %r5, [kept];",
+    "shared": "mad.lo.u32 %r7, %r2, 4, 0; mov.u32 %r6, got; add.u32 %r7, %r7, %r6; ld.volatile.b32 %r6, [%d2+4]; "
+    "st.shared.b32 [%r7], %r6; ld.shared.b32 %r5, [%r7];",
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize(("grid", "block"), [(8, 1), (1, 64), (5, 40)])
+def test_a_flag_may_come_by_way_of_a_function_or_of_memory(look: str, grid: int, block: int) -> None:
+    rig = Rig(CALLED.replace("{LOOK}", LOOKS[look]))
+    flags = np.zeros(grid * block + 1, np.int32)
+    rig.run([flags, 0], grid=(grid,), block=(block,), timeout=10)
+    assert (flags[:-1] == 1).all()
+    rig.device.close()
+
+
+def test_a_block_may_look_as_one() -> None:
+    """One thread looks, all go by what it has seen."""
+    rig = Rig(
+        """
+        .visible .entry wait(.param .u64 flags) {
+        .reg .b64 %d<4>; .reg .b32 %r<8>; .reg .pred %p<4>; .shared .align 4 .b32 seen;
+        ld.param.u64 %d1, [flags]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mov.u32 %r4, %nctaid.x;
+        add.u32 %r5, %r1, 1; setp.eq.u32 %p1, %r5, %r4; mad.wide.u32 %d2, %r1, 4, %d1; setp.ne.u32 %p2, %r2, 0;
+        @%p1 bra done;
+        again: bar.sync 0; @%p2 bra after; ld.volatile.global.b32 %r6, [%d2+4]; st.shared.b32 [seen], %r6;
+        after: bar.sync 0; ld.shared.b32 %r7, [seen]; setp.eq.u32 %p3, %r7, 0; @%p3 bra again;
+        done: st.volatile.global.b32 [%d2], 1; ret; }
+        """
+    )
+    flags = np.zeros(9, np.int32)
+    rig.run([flags], grid=(9,), block=(64,), timeout=10)
+    assert (flags == 1).all()
     rig.device.close()

@@ -21,10 +21,13 @@ def load() -> None:
         formats,
         integers,
         launch_control,
+        matrices,
         memory,
         moves,
+        products,
         stochastic,
         sync,
         video,
         warp,
+        wmma,
     )

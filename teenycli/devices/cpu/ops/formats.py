@@ -14,7 +14,7 @@ from teenycli.devices.cpu.ops.convert import held_finite
 from teenycli.devices.cpu.ops.integers import halves, pack
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import Mods, lowers
-from teenycli.devices.cpu.value import Value, constant_of_bits, integer
+from teenycli.devices.cpu.value import Value, Writer, constant_of_bits, integer
 
 
 class Format(Struct, frozen=True):
@@ -78,9 +78,8 @@ def encode(x: Lowering, form: Format, a: Value) -> Value:
     return w.select(is_nan, integer("i32", form.nan), code)
 
 
-def decode(x: Lowering, form: Format, code: Value) -> Value:
+def decode(w: Writer, form: Format, code: Value) -> Value:
     """A code (an i32, higher bits ignored) as float32, exactly; NaN is any NaN."""
-    w = x.w
     size = w.both(code, integer("i32", form.sign - 1))
     # As the bits of a float32 the number is too small by the difference of the biases, subnormals too.
     low = w.cast("bitcast", w.binary("shl", size, integer("i32", 23 - form.mantissa)), "float")
@@ -129,7 +128,7 @@ def _narrow(x: Lowering, inst: Inst) -> None:
 def _widen(x: Lowering, inst: Inst) -> None:
     """A pair of codes to two halves, exactly but for a scale."""
     form = FORMATS[inst.op.mods["atype"]]
-    _write_halves(x, inst, [decode(x, form, code) for code in _codes(x, inst, form.place)])
+    _write_halves(x, inst, [decode(x.w, form, code) for code in _codes(x, inst, form.place)])
 
 
 def _codes(x: Lowering, inst: Inst, place: int) -> tuple[Value, Value]:

@@ -219,6 +219,15 @@ def _gather(x: Lowering, access: Access, lanes: str, mask: str, part: int) -> li
     return found
 
 
+def gather(x: Lowering, access: Access, places: Value) -> list[Value]:
+    """The elements at each acting lane's own address, as integers; ``access`` has no offset of its own."""
+    w, kind = x.w, f"i{8 * access.size}"
+    plain = replace(access, offset=0)
+    lanes, bits = w.lanes(places), x.bits_of(x.exec)
+    parts = [_gather(x, plain, lanes, part_bits(x, bits, part), part) for part in range(w.width // x.unit.group)]
+    return [Value(kind, join_parts(x, list(pieces), kind), False) for pieces in zip(*parts, strict=True)]
+
+
 # --- stores ----------------------------------------------------------------------------------------------------------
 
 
@@ -368,3 +377,14 @@ def _scatter(x: Lowering, access: Access, lanes: str, pieces: list[str], mask: s
             f"i32 {x.site()}, i32 {part * g}, i64 {access.span}, i64 {k * access.size})"
         )
     x.check_dead()
+
+
+def scatter(x: Lowering, access: Access, places: Value, values: list[Value]) -> None:
+    """Store each acting lane's elements at its own address; ``access`` has no offset of its own."""
+    w, kind = x.w, f"i{8 * access.size}"
+    plain = replace(access, offset=0)
+    lanes, bits = w.lanes(places), x.bits_of(x.exec)
+    texts = [w.lanes(value) for value in values]
+    for part in range(w.width // x.unit.group):
+        pieces = [take_part(x, text, kind, part) for text in texts]
+        _scatter(x, plain, lanes, pieces, part_bits(x, bits, part), part)

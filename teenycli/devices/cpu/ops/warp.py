@@ -12,7 +12,9 @@ from teenycli.ptx.code import Operand, Pair
 from teenycli.ptx.model import Int
 
 #: A vector must hold a warp of 32 lanes where one of these occurs.
-WARP_WIDE = frozenset({"shfl", "vote", "match", "redux", "activemask", "elect"})
+WARP_WIDE = frozenset(
+    {"shfl", "vote", "match", "redux", "activemask", "elect", "ldmatrix", "stmatrix", "movmatrix", "mma", "wmma"}
+)
 _LANES = 32
 
 
