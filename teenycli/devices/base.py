@@ -81,8 +81,13 @@ class Device(Protocol):
     def set_variable(self, kernel: Kernel, name: str, data: Bytes) -> None:
         """Write ``data``, all its bytes, into the ``.global`` or ``.const`` variable ``name`` of the kernel's module.
 
-        Nothing happens where the device has left the variable out, since no code uses it.
+        Nothing happens where the device has left the variable out, since no code uses it. All kernels of a module share
+        its variables.
         """
+        ...
+
+    def reset_variables(self, module: Module) -> None:
+        """Give the variables of ``module``, of which kernels have been loaded, what its text says that they hold."""
         ...
 
     def upload(self, name: str, data: Bytes, align: int = 256) -> DeviceBuffer:

@@ -74,7 +74,7 @@ def execute(
     that lie apart in memory are laid out here, and come back tight.
     ``timeout`` is for each launch, in seconds, 0 for none. What comes back are the outputs, or all buffers but scratch
     when ``everything`` is wanted. ``kernels`` are those of ``load_kernels``, for a plan that is run again and again.
-    ``variables`` are the bytes of the module's own that are set before, by name.
+    The module's variables are as its text says, but for ``variables``, the bytes of those that are set before, by name.
     Buffers are let go of however it ends, but for those of a ``lease``.
 
     Raises TeenyError: ``launch-limits``, ``buffer-size``, and whatever the device raises.
@@ -84,6 +84,7 @@ def execute(
     lease = Lease() if lease is None else lease
     contents = {b.name: _bytes_of(b, arrays) for b in plan.buffers if b.name not in lease.taken}
     kernels = load_kernels(plan, module, device) if kernels is None else kernels
+    device.reset_variables(module)
     for kernel in kernels.values():
         for name, data in variables.items():
             device.set_variable(kernel, name, data)

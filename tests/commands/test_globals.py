@@ -120,3 +120,35 @@ def test_a_name_in_the_manifest_that_the_ptx_lacks(teeny: Teeny, ptx: Path) -> N
         assert (done.code, "error[unknown-global]" in said) == (code, True), said
         assert "op.k.globals.scala" in said
         assert "did you mean 'scale'?" in said
+
+
+#: Tells what its count is, and a variable that another one points to, and raises both.
+COUNTS = """
+.version 7.8
+.target sm_80
+.address_size 64
+.global .align 4 .u32 count = 5;
+.visible .global .align 4 .u32 other = 70;
+.global .align 8 .u64 place = generic(other);
+.visible .entry k(.param .u64 p)
+{
+.reg .b64 %rd<3>; .reg .b32 %r<3>;
+ld.param.u64 %rd1, [p];
+ld.global.b32 %r1, [count]; st.global.b32 [%rd1], %r1; add.u32 %r1, %r1, 1; st.global.b32 [count], %r1;
+ld.global.u64 %rd2, [place]; ld.u32 %r2, [%rd2]; st.global.b32 [%rd1+4], %r2; add.u32 %r2, %r2, 1; st.u32 [%rd2], %r2;
+ret;
+}
+"""
+
+
+@pytest.mark.devices("cpu", "cuda")
+def test_a_case_begins_with_the_variables_of_the_ptx_and_its_launches_share_them(teeny: Teeny, tmp_path: Path) -> None:
+    (tmp_path / "k.ptx").write_text(COUNTS)
+    op = {
+        "ptx": "k.ptx", "output": {"name": "p", "shape": ["N"], "dtype": "u32", "init": 0}, "args": ["ptr p + 2 * i"],
+        "launches": "2", "block": [1], "grid": ["1"], "dims": {"N": 4}, "cases": [{"N": 5}, {"N": 6}],
+        "reference": "concatenate(([5, 70, 6, 71], zeros(N - 4)))",
+    }  # fmt: skip
+    manifest(tmp_path, one=op)
+    done = teeny("run", "one", "--case", "all", "--json", *DEVICE)
+    assert (done.code, [row["ok"] for row in done.json["compare"]]) == (0, [True] * 3), done.err

@@ -103,6 +103,9 @@ class Doubler:
 
 
 class Freeing(Doubler):
+    def reset_variables(self, module: Module) -> None:
+        assert module is MODULE
+
     def free(self, buffer: DeviceBuffer) -> None:
         self.held.remove(buffer.name)
 

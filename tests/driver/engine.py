@@ -30,7 +30,7 @@ from teenycli.exits import Exit
 from teenycli.launch.plan import Argument, Field, Launch
 from teenycli.ptx import Function, Module, Source, outline, parse_all
 from teenycli.ptx.layout import layout
-from teenycli.ptx.model import Init, Space, SymbolInit
+from teenycli.ptx.model import Space
 from teenycli.ptx.search import shared_static
 from teenycli.releases import driver_takes
 from tests.driver.standin import Standin
@@ -220,7 +220,8 @@ class Engine:
     def _define_variables(self, code: int) -> None:
         loaded = self.loaded[code]
         module = loaded.module
-        named = [v for v in module.variables if v.space in (Space.GLOBAL, Space.CONST) and not _has_symbols(v.init)]
+        known = [v for v in module.variables if v.space in (Space.GLOBAL, Space.CONST)]
+        named = [variable for variable in known if not cpu_variables.has_symbols(variable.init)]
         made = cpu_variables.allocate(module, {v.name: number for number, v in enumerate(named)}, {})
         for number, variable in enumerate(named):
             memory = loaded.variables[variable.name] = made[number][1]
@@ -328,10 +329,6 @@ def start(standin: Standin) -> Engine:
 def _triple(of: Any) -> tuple[int, int, int]:
     x, y, z = of
     return x, y, z
-
-
-def _has_symbols(init: Init | None) -> bool:
-    return any(map(_has_symbols, init)) if isinstance(init, tuple) else isinstance(init, SymbolInit)
 
 
 def _guarded(function: Callable[..., int | None]) -> Callable[..., int | None]:

@@ -85,6 +85,10 @@ class Failure:
         records = [at for at, name in enumerate(outcome.calls) if name == "cuEventRecord" and at > loads[-1]]
         is_between = len(loads) > 1 and loads[-1] <= self.at < min(records, default=self.at + 1)
         self.is_warming = is_between and self.name in WARMING
+        # A module's variables are looked at when it is loaded.
+        gets = [at for at, name in enumerate(outcome.calls) if name == "cuModuleGetFunction"]
+        is_looking = bool(loads) and loads[0] < self.at < min(gets, default=self.at + 1)
+        self.is_loading = self.name in LOADING or is_looking
         self.is_opening = self.at <= creates[1]
         self.is_closing = self.name in ("cuModuleUnload", *RELEASES) and self.name not in (
             "cuMemFree",
@@ -102,7 +106,7 @@ class Failure:
             return 3
         if self.is_warming and not self.is_sticky:
             return 0
-        return 4 if self.name in LOADING and not self.is_sticky else 1
+        return 4 if self.is_loading and not self.is_sticky else 1
 
     @staticmethod
     def of_first(outcome: Outcome) -> int:

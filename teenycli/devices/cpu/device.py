@@ -50,10 +50,12 @@ class CpuDevice:
             )  # fmt: skip
         from teenycli.devices.cpu.launcher import Runner
         from teenycli.devices.cpu.memory import AddressSpace
+        from teenycli.devices.cpu.variables import Held
 
         self.threads = threads or available_threads()
         self.cache = cache
         self._space = AddressSpace()
+        self._variables = Held()
         self._runner = Runner(self._space, self.threads, output or sys.stdout.write)
 
     @property
@@ -80,14 +82,16 @@ class CpuDevice:
         Raises TeenyError ``unsupported-instruction``, ``machine-code`` (exit UNSUPPORTED), ``unknown-entry``, or what
         is wrong with the body's text.
         """
-        from teenycli.devices.cpu import build, cache, kernel, variables
+        from teenycli.devices.cpu import build, cache, kernel
         from teenycli.devices.cpu.hall import CpuKernel
 
         start = time.perf_counter()
         if module.source.image is not None:
             message = f"this is machine code for {module.target.replace('code_', 'sm_')}, and the CPU device runs PTX"
-            raise TeenyError("machine-code", message, where=Place(module.source.name), exit=Exit.UNSUPPORTED,
-                             hint="give the PTX: nvcc -ptx, or cuobjdump -ptx FILE")  # fmt: skip
+            hint = "give the PTX: nvcc -ptx, or cuobjdump -ptx FILE; a fatbin's is of use where it is not compressed "
+            hint += "(nvcc --compress-mode=none)"
+            where = Place(module.source.name)
+            raise TeenyError("machine-code", message, where=where, hint=hint, exit=Exit.UNSUPPORTED)
         function = _entry(module, entry)
         sm = self.layout_sm(module)
         key = cache.key_of(module, function, sm) if self.cache else ""
@@ -98,7 +102,7 @@ class CpuDevice:
             if self.cache:
                 cache.write(key, image)
         address, keep = build.load_object(image.code)
-        held = variables.allocate(module, image.variables, image.functions)
+        held = self._variables.take(module, entry, image.variables, image.functions)
         return CpuKernel(module, entry, image, address, keep, (time.perf_counter() - start) * 1e3, cached, held)
 
     def set_variable(self, kernel: Kernel, name: str, data: Bytes) -> None:
@@ -109,6 +113,9 @@ class CpuDevice:
         number = kernel.image.variables.get(name)
         if number is not None:
             kernel.variables[number][1][: data.size] = data
+
+    def reset_variables(self, module: Module) -> None:
+        self._variables.reset(module)
 
     def upload(self, name: str, data: Bytes, align: int = 256) -> DeviceBuffer:
         """A buffer with a copy of ``data``."""

@@ -13,7 +13,43 @@ from teenycli.devices.cpu.faults import Region
 from teenycli.devices.cpu.layout import ID_SHIFT
 from teenycli.devices.cpu.memory import Bytes, aligned_bytes
 from teenycli.devices.cpu.unsupported import unsupported
-from teenycli.ptx.model import TYPE_SIZES, Init, Module, Space, SymbolInit, Variable
+from teenycli.ptx.model import TYPE_SIZES, Init, Module, Source, Space, SymbolInit, Variable
+
+
+class Held:
+    """The variables of the modules that were loaded on a device: memory that all kernels of a module share, and what
+    it holds at first.
+
+    A variable whose initialiser has addresses is each kernel's own: kernels number variables for themselves.
+    """
+
+    def __init__(self) -> None:
+        #: By module, and the variable's name, and the entry where it is an entry's own.
+        self._memory: dict[Source, dict[tuple[str, str], tuple[Bytes, Bytes]]] = {}
+
+    def take(
+        self, module: Module, entry: str, numbers: Mapping[str, int], functions: Mapping[str, int]
+    ) -> dict[int, tuple[Region, Bytes]]:
+        """The variables of a kernel, as :func:`allocate` gives them."""
+        known = self._memory.setdefault(module.source, {})
+        own = {variable.name for variable in module.variables if has_symbols(variable.init)}
+        made = allocate(module, numbers, functions)
+        for name, number in numbers.items():
+            region, data = made[number]
+            key = name, entry if name in own else ""
+            if name in own or key not in known:
+                known[key] = data, data.copy()
+            made[number] = region, known[key][0]
+        return made
+
+    def reset(self, module: Module) -> None:
+        for data, first in self._memory.get(module.source, {}).values():
+            data[:] = first
+
+
+def has_symbols(init: Init | None) -> bool:
+    """Whether an initialiser has addresses in it."""
+    return any(map(has_symbols, init)) if isinstance(init, tuple) else isinstance(init, SymbolInit)
 
 
 def allocate(

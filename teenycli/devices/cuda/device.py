@@ -37,7 +37,7 @@ from teenycli.devices.releases import Releases
 from teenycli.errors import Finding, Place, TeenyError
 from teenycli.exits import Exit, leave_at_once
 from teenycli.launch.plan import Encoder, Launch, TensorMap, encode_argument
-from teenycli.ptx.model import Function, Module, Source, Triple
+from teenycli.ptx.model import Function, Module, Source, Space, Triple
 from teenycli.ptx.strip import strip_debug
 from teenycli.releases import dotted
 
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 _DRIVER_ALIGN = 256
 #: Seconds for which a launch is asked after without a pause, and the longest pause after that.
 _SPIN, _PAUSE = 0.002, 0.005
+#: Spaces of variables that a launch, or whoever sets them, may have changed.
+_SET_ANEW = (Space.GLOBAL, Space.CONST)
 #: Why a device is of no use that was closed.
 _CLOSED = "it is closed"
 #: Least architecture with clusters and programmatic dependent launch.
@@ -102,6 +104,9 @@ class CudaDevice:
         self._is_warm = False
         self._prints_to_stderr = prints_to_stderr
         self._modules: dict[Source, Any] = {}
+        #: Address and first content of a module's variables, and the modules whose variables may hold something else.
+        self._variables: dict[Source, list[tuple[int, Bytes]]] = {}
+        self._dirty: set[Source] = set()
         self._allocations: set[int] = set()
         try:
             with Releases() as held:
@@ -168,7 +173,7 @@ class CudaDevice:
         self._make_ready()
         began = time.perf_counter()
         try:
-            handle = self._driver.function(self._module(module.source), entry)
+            handle = self._driver.function(self._module(module), entry)
             self._driver.load_code(handle)
             compile_ms = (time.perf_counter() - began) * 1e3
             facts = Facts(
@@ -188,13 +193,37 @@ class CudaDevice:
             findings = compare_parameters(table, function, self._gpu.sm, where)
         return CudaKernel(module, function, handle, facts, compile_ms, findings, may_print(module.source))
 
-    def _module(self, source: Source) -> Any:
+    def _module(self, module: Module) -> Any:
+        source = module.source
         if source not in self._modules:
             image = source.image or strip_debug(source.text).encode() + b"\0"
             loaded = self._driver.load(image)
             self._modules[source] = loaded
             self._held.later(self._driver.unload, loaded)
+            self._variables[source] = [*self._contents(module, loaded)]
         return self._modules[source]
+
+    def _contents(self, module: Module, loaded: Any) -> Iterator[tuple[int, Bytes]]:
+        """Where variables are, and what they hold; machine code does not say which there are."""
+        import numpy as np
+
+        for variable in module.variables:
+            there = self._driver.variable(loaded, variable.name) if variable.space in _SET_ANEW else None
+            if there is not None:
+                content = np.empty(there[1], np.uint8)
+                self._driver.copy_out(content.ctypes.data, there[0], content.nbytes)
+                yield there[0], content
+
+    def reset_variables(self, module: Module) -> None:
+        """Write into variables what they held when the module was loaded; those whose name the driver does not know
+        stay as they are."""
+        if module.source not in self._dirty:
+            return
+        self._make_ready()
+        with self._telling("setting variables anew"):
+            for address, content in self._variables[module.source]:
+                self._driver.copy_in(address, content.ctypes.data, content.nbytes)
+        self._dirty.discard(module.source)
 
     def set_variable(self, kernel: Kernel, name: str, data: Bytes) -> None:
         """Write into a variable of the kernel's module, if its compiled code has it.
@@ -204,6 +233,7 @@ class CudaDevice:
         if not isinstance(kernel, CudaKernel):
             raise TypeError(f"{type(kernel).__name__} is no kernel of {self.name}")
         self._make_ready()
+        self._dirty.add(kernel.module.source)
         with self._telling(f"setting the variable '{name}'"):
             found = self._driver.variable(self._modules[kernel.module.source], name)
             if found is None:
@@ -228,6 +258,7 @@ class CudaDevice:
             raise errors.launch_refused(launch, kernel.module, kernel.entry, kernel.facts)
         config = launch_config(launch, kernel.entry, self._gpu.sm)
         self._warm_up()
+        self._dirty.add(kernel.module.source)
         try:
             self._opt_in(kernel, launch)
             queue = self._driver.prepared(kernel.function, config, arguments, self._start, self._end)

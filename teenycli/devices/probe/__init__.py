@@ -23,7 +23,6 @@ from msgspec import Struct, field
 from teenycli.devices.base import Kernel
 from teenycli.devices.contents import backward_names, initial_arrays, reference_arrays, reference_names
 from teenycli.devices.cpu import CpuDevice
-from teenycli.devices.cpu.hall import CpuKernel
 from teenycli.devices.execute import Execution, execute
 from teenycli.devices.probe.dims import Case, Planner, cases, own_cases
 from teenycli.devices.probe.orders import Order, orders
@@ -98,10 +97,7 @@ class Prober:
         except TeenyError as error:
             self._kernels[key] = error
             raise
-        assert isinstance(kernel, CpuKernel)
-        # Variables that a kernel writes would carry over into the next run.
-        if not any(region.writable for region, _ in kernel.variables.values()):
-            self._kernels[key] = kernel
+        self._kernels[key] = kernel
         return kernel
 
     def close(self) -> None:
