@@ -16,6 +16,11 @@ from teenycli.errors import TeenyError
 _TARGET = re.compile(r"(?:sm|compute|(code))_([0-9]{2,3})([af]?)")
 
 
+#: CTAs of a cluster, at most, on any GPU, where more than the portable limit are asked for (CUDA C++ Programming Guide,
+#: "Thread Block Clusters").
+LARGEST_CLUSTER = 16
+
+
 class Target(Struct, frozen=True):
     """A ``.target`` such as ``sm_90a``: compute capability times ten, and the suffix.
 

@@ -12,10 +12,10 @@ from teenycli.arch import param_bytes_limit
 from teenycli.checks.subject import Passed, Subject
 from teenycli.checks.words import count
 from teenycli.dtypes import DTYPES
-from teenycli.errors import Finding, Place
+from teenycli.errors import Finding, Place, Severity
 from teenycli.launch.plan import Argument, Field
 from teenycli.ptx.layout import Slot, layout_size
-from teenycli.ptx.usage import Part, Usage
+from teenycli.ptx.usage import Part, Usage, Use
 
 
 def argument_count(subject: Passed) -> Iterator[Finding]:
@@ -95,6 +95,7 @@ def argument_kind(subject: Passed) -> Iterator[Finding]:
             yield Finding(
                 "argument-kind",
                 f"argument {argument.index} '{argument.name}' is {argument.kind}; {_param(slot)} {problem}",
+                Severity.WARNING if problem.startswith(_DOUBTFUL) else Severity.ERROR,
                 where=subject.key(argument.source),
                 hint=subject.cure(_kinds_that_fit(slot, subject.usages[slot.index]), slot),
                 note=subject.declared(slot),
@@ -131,10 +132,16 @@ def _kind_problem(argument: Argument, slot: Slot, usage: Usage) -> str | None:
 
 
 def _gap_problem(argument: Argument, usage: Usage) -> str | None:
-    """What is computed with although no member lies there: its bytes are the padding between two of them."""
+    """What is computed with although no member lies there: its bytes are the padding between two of them.
+
+    Padding that is moved byte by byte, as compilers copy a struct that is indexed, is no member.
+    """
     ends = [item.offset for item in argument.fields[1:]] + [argument.size]
     for item, end in zip(argument.fields, ends, strict=True):
         begin = item.offset + (DTYPES[item.kind].size if item.kind in DTYPES else end - item.offset)
+        single = {part.offset for part in usage.parts if part.size == 1}
+        if end - begin > 1 and single.issuperset(range(begin, end)):
+            continue
         for part in usage.parts:
             if begin <= part.offset and part.offset + part.size <= end and _is_used(part):
                 return f"has a member of {count(part.size, 'byte')} at byte {part.offset}, where nothing is passed"
@@ -161,7 +168,7 @@ def _member_problem(item: Field, part: Part) -> str | None:
     types = {load.type for load in part.loads} | part.types
     floats = any(kind in DTYPES and DTYPES[kind].is_float and DTYPES[kind].size == size for kind in types)
     if item.kind == "ptr":
-        return "holds a floating-point number" if floats else None if part.address else "is used in no address"
+        return "holds a floating-point number" if floats else None if part.address else _no_address(part)
     if floats == DTYPES[item.kind].is_float or floats == part.as_integer:
         return None
     return "holds a floating-point number" if floats else "holds an integer"
@@ -178,14 +185,30 @@ def _field_problem(item: Field, slot: Slot, usage: Usage) -> str | None:
             return None
         number = usage.as_integer or usage.as_float or usage.bound or usage.factor or usage.divisor or usage.stored
         if usage.address:
-            return None if usage.pointer or usage.base else "has a part in addresses, and is none itself"
-        return "is used in no address" if number else None  # code for debuggers loads what nothing uses
+            is_one = usage.pointer or usage.base
+            return None if is_one else "has a part in addresses, and is none itself" if _counts(usage) else _ROUNDED
+        return _no_address(usage) if number else None  # code for debuggers loads what nothing uses
     if is_pointer(slot, usage):
         return "is a pointer"
     floats, integers = _number_kinds(item.offset, DTYPES[item.kind].size, slot, usage)
     if DTYPES[item.kind].is_float:
         return None if floats else "holds an integer"
     return None if integers else "holds a floating-point number"
+
+
+#: Of what may be an address after all, rounded, or never followed: the end of a row, one that may be null.
+_ROUNDED = "seems to be no address itself, but a part of one"
+_UNFOLLOWED = "seems to be no address: it is compared, or added to, and nothing is loaded or stored there"
+_DOUBTFUL = (_ROUNDED, _UNFOLLOWED)
+
+
+def _no_address(use: Use) -> str:
+    return "is used in no address" if _counts(use) else _UNFOLLOWED
+
+
+def _counts(use: Use) -> bool:
+    """Whether a value is multiplied, divided or used as a float, as no address is."""
+    return use.factor or use.divisor or use.as_float or use.loop
 
 
 def is_pointer(slot: Slot, usage: Usage) -> bool:

@@ -105,8 +105,10 @@ def _output_read(subject: Subject, argument: Argument, slot: Slot, buffer: Buffe
 def with_directions(subject: Subject) -> Plan:
     """The plan with each buffer's role from what the body does with it: for launches whose buffers say none."""
     kinds: dict[str, set[str]] = {}
-    for _, slot, buffer in _pointers(subject):
-        kinds.setdefault(buffer.name, set()).update(access.kind for access in subject.usages[slot.index].accesses)
+    for passing in subject.passed:
+        name = getattr(passing.item.value, "buffer", None)
+        if name is not None and passing.use is not None:
+            kinds.setdefault(name, set()).update(access.kind for access in passing.use.accesses)
 
     def directed(buffer: Buffer) -> Buffer:
         done = kinds.get(buffer.name, set())

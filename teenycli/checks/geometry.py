@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from teenycli.arch import LARGEST_CLUSTER
 from teenycli.checks.subject import Subject
 from teenycli.errors import Finding, Severity
 from teenycli.launch.values import parse_number
@@ -159,12 +160,18 @@ def cluster_shape(subject: Subject) -> Iterator[Finding]:
             hint=f"cluster = [{ctas}], or leave it out",
         )
     most = directives.maxclusterrank or subject.limits.cluster
-    if prod(cluster) > most:
+    if most < prod(cluster) <= LARGEST_CLUSTER:
         source = ".maxclusterrank" if directives.maxclusterrank else f"sm_{subject.sm}'s portable limit"
         yield Finding(
             "cluster-limit",
             f"cluster {_dims(cluster)} has {prod(cluster)} CTAs, over the {most} of {source}",
             Severity.ERROR if directives.maxclusterrank or subject.sm < 90 else Severity.WARNING,
+            where=subject.key("cluster"),
+        )
+    if prod(cluster) > LARGEST_CLUSTER:
+        yield Finding(
+            "cluster-limit",
+            f"cluster {_dims(cluster)} has {prod(cluster)} CTAs; no GPU takes more than {LARGEST_CLUSTER}",
             where=subject.key("cluster"),
         )
     for axis, grid, size in zip(_AXES, subject.launch.grid, cluster, strict=True):

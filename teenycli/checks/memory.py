@@ -115,6 +115,8 @@ def _missed(subject: Subject, miss: Miss) -> Finding:
         message = f"{who} at byte {miss.offset:,} of shared memory, of which a block has {have:,}{dynamic}{more}"
         least = miss.end - subject.static_shared
         hint = f"shared = {least}, or more: so far the instruction reaches" if miss.offset >= 0 else None
+        if hint and not subject.launch.shared and not subject.compiled.has_dynamic_shared:
+            hint = "the kernel declares no dynamic shared memory, so 'shared' cannot help: an index leaves its array"
         return _finding(subject, miss, "shared-outside", message, "shared", hint)
     if miss.buffer is None:
         message = f"{who} at an address that is far from every buffer{more}"

@@ -24,7 +24,7 @@ from teenycli.ptx.layout import Slot, layout
 from teenycli.ptx.metadata import Metadata, metadata_of
 from teenycli.ptx.model import Function, Module
 from teenycli.ptx.search import reached as functions_reached
-from teenycli.ptx.search import shared_static
+from teenycli.ptx.search import shared_dynamic, shared_static
 from teenycli.ptx.strides import Reached, Unit, reached
 from teenycli.ptx.usage import Usage, Use, usages
 from teenycli.ptx.warps import warp_wide
@@ -112,6 +112,10 @@ class Compiled(Struct, dict=True):
     @cached_property
     def static_shared(self) -> int:
         return shared_static(self.module, self.entry)
+
+    @cached_property
+    def has_dynamic_shared(self) -> bool:
+        return shared_dynamic(self.module, self.entry)
 
     def declared(self, slot: Slot) -> str:
         """Where a parameter is declared, for a note."""

@@ -123,6 +123,23 @@ class TestMembers:
         copied = kernel(tmp_path, ".param .align 8 .b8 v[16]", body.format("mov.u16 %h3,%h2;"))
         assert found(teeny, tmp_path, {**op, "ptx": copied}) == set()
 
+    def test_padding_that_is_copied_byte_by_byte(self, teeny: Teeny, tmp_path: Path) -> None:
+        """As nvcc copies a struct that is indexed: to local memory, whole."""
+        copies = " ".join(
+            f"ld.param.b{bits} %{reg},[v+{at}]; st.local.b{bits} [room+{at}],%{reg};"
+            for at, bits, reg in [(0, 64, "d2"), (8, 64, "d3"), (16, 32, "r1"), *((20 + k, 8, "h1") for k in range(4))]
+        )
+        body = (
+            f".local .align 8 .b8 room[24]; {copies} ld.local.u32 %r2,[room+16]; and.b32 %r2,%r2,1; "
+            "mul.wide.u32 %d4,%r2,8; mov.u64 %d5,room; add.u64 %d5,%d5,%d4; ld.local.u64 %d1,[%d5]; "
+            "ld.global.f32 %f1,[%d1]; add.f32 %f1,%f1,%f1; st.global.f32 [%d1],%f1;"
+        )
+        op = {
+            "ptx": kernel(tmp_path, ".param .align 8 .b8 v[24]", body), "args": ["{ptr y, ptr y, i32 1}"],
+            "inputs": [{"name": "x", "shape": [1]}], "output": {"name": "y", "inout": "x"}, "grid": [1], "block": [1],
+        }  # fmt: skip
+        assert said(teeny, tmp_path, op, "argument-kind") == set()
+
     @pytest.mark.parametrize(("dtype", "severity"), [("f64", "error"), ("i32", "warning")])
     def test_elements_of_another_type(self, teeny: Teeny, tmp_path: Path, dtype: str, severity: str) -> None:
         op = self.op(tmp_path, "{ptr x, i32 N}", dtype=dtype)
@@ -155,3 +172,31 @@ class TestAxes:
 def test_outputs_that_are_read_before_they_are_written(teeny: Teeny, tmp_path: Path) -> None:
     op = changed(SAMPLES["vector_add_cuda"], 1, "ptr out")
     assert ("output-read", "warning") in found(teeny, tmp_path, op)
+
+
+class TestPointersThatAreNotFollowed:
+    """A pointer may be rounded, be the end of a row, or only be asked for: where that is possible it is a warning."""
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "ld.param.u64 %d2,[n]; add.s64 %d2,%d2,15; and.b64 %d1,%d2,-16; st.global.u32 [%d1],7;",
+            "ld.param.u64 %d2,[n]; setp.eq.s64 %p1,%d2,0; selp.u32 %r1,1,0,%p1; st.global.u32 [%d1],%r1;",
+            "ld.param.u64 %d2,[n]; sub.s64 %d3,%d2,%d1; shr.u64 %d3,%d3,2; st.global.u64 [%d1],%d3;",
+        ],
+    )
+    def test_what_may_be_an_address(self, teeny: Teeny, tmp_path: Path, body: str) -> None:
+        op = {
+            "ptx": kernel(tmp_path, ".param .u64 x, .param .u64 n", f"ld.param.u64 %d1,[x]; {body}"), "grid": [1],
+            "block": [1], "args": ["ptr y", "ptr y"], "inputs": [{"name": "x", "shape": [8]}],
+            "output": {"name": "y", "inout": "x"},
+        }  # fmt: skip
+        assert said(teeny, tmp_path, op, "argument-kind") <= {"warning"}
+
+    def test_a_factor_is_none(self, teeny: Teeny, tmp_path: Path) -> None:
+        body = "ld.param.u64 %d1,[x]; ld.param.u64 %d2,[n]; mul.lo.s64 %d3,%d2,%d2; st.global.u64 [%d1],%d3;"
+        op = {
+            "ptx": kernel(tmp_path, ".param .u64 x, .param .u64 n", body), "grid": [1], "block": [1],
+            "args": ["ptr y", "ptr y"], "inputs": [{"name": "x", "shape": [8]}], "output": {"name": "y", "inout": "x"},
+        }  # fmt: skip
+        assert said(teeny, tmp_path, op, "argument-kind") == {"error"}
