@@ -101,9 +101,18 @@ def _tell(args: Sequence[str], finding: Finding) -> None:
         console.tell(*problem(finding), *(closing([finding]) if console.err.tty else ()))
 
 
+def _fill_streams() -> None:
+    """Have a stream that was closed by whoever started the process lead nowhere, or what is opened next takes its
+    place and gets what is printed."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+
+
 def main() -> NoReturn:
     """Entry point of the process."""
     gc.set_threshold(100_000)  # what a command makes lives as long as it; looking for cycles takes a twentieth
+    _fill_streams()
     code = run()
     if leaves_at_once():
         with suppress(OSError):

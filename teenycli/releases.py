@@ -35,6 +35,10 @@ _RELEASES = tuple(
 )  # fmt: skip
 
 
+#: The first CUDA whose driver has the launches (cuLaunchKernelEx) that the CUDA device makes.
+OLDEST_CUDA: Version = (11, 8)
+
+
 def release_of(ptx: Version) -> Release | None:
     """The release that brought this PTX version; None when the table does not know it."""
     return next((release for release in _RELEASES if release.ptx == ptx), None)

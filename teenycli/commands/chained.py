@@ -66,7 +66,7 @@ class ChainSession(Session):
 
     def _judge(self, dims: Mapping[str, int]) -> tuple[Judged, ...]:  # noqa: ARG002  (a session's)
         """What is run, checked: every op. Dims are the pipeline's business."""
-        return judge_chain(self.chain, self.request.overrides, self.inits)
+        return judge_chain(self.chain, self.request.overrides, self.inits, host=self.host)
 
     def _laid_out(self, judged: list[Judged], device: Device) -> list[Judged]:
         sms = [device.layout_sm(one.module) for one in judged]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from teenycli.arch import parse_target
-from teenycli.checks import LAYOUT_IDS
+from teenycli.arch import Target, parse_target
+from teenycli.checks import LAYOUT_IDS, Host
 from teenycli.commands.cases import Judged, judge_plan, module_of, with_memory
 from teenycli.commands.checkpoint import open_checkpoint
 from teenycli.commands.request import Options, Request
@@ -29,7 +29,7 @@ from teenycli.commands.running import (
 from teenycli.devices.base import Device
 from teenycli.devices.contents import name_of
 from teenycli.devices.gradcheck import Pair, check_differentiable
-from teenycli.devices.select import Chosen, choose
+from teenycli.devices.select import Chosen, choose, foreseen, look
 from teenycli.devices.variables import check_globals
 from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.exits import Exit
@@ -64,12 +64,19 @@ class Session:
         self.backward = self._backward_module()
         #: Plans of a case.
         self.length = 1 if self.backward is None else 2
+        #: The GPU that launches are judged for, where one is going to be taken.
+        self.host: Host | None = None
         self.outcomes: list[Outcome] = []
+        #: What was told of launches, before them and after.
+        self.found: list[Finding] = []
         #: The case that ended the run early, and why.
         self.failed: tuple[Judged, TeenyError] | None = None
 
     def run(self) -> Exit:
         """Run it all; returns the exit code. Raises what makes a run impossible."""
+        found = look(self.options.device)
+        gpu = foreseen(self.options.device, found, self.module)
+        self.host = None if gpu is None else Host(Target(gpu.sm))
         judged = [self._judge(dims) for dims in self.request.cases]
         stopped = [finding for steps in judged for one in steps for finding in self._stopping(one)]
         if stopped:
@@ -87,7 +94,7 @@ class Session:
         # With --json standard output is the document's alone.
         output = sys.stderr.write if self.options.as_json else None
         progress = None if self.options.quiet else ProgressLine(self.console.err)
-        chosen = choose(self.options.device, self.module, judged[0][0].plan.entry, output, progress)
+        chosen = choose(self.options.device, found, self.module, judged[0][0].plan.entry, output, progress)
         device = chosen.device
         with _closing(device):
             self._tell_device(chosen)
@@ -123,9 +130,9 @@ class Session:
 
     def _judge(self, dims: Mapping[str, int]) -> tuple[Judged, ...]:
         """What is run for a case, checked: the forward, then the backward."""
-        found = [judge_plan(self.request.spec, self._plan(dims), self.module)]
+        found = [judge_plan(self.request.spec, self._plan(dims), self.module, self.host)]
         if self.backward is not None:
-            found.append(judge_plan(self.request.spec, self._plan_backward(dims), self.backward))
+            found.append(judge_plan(self.request.spec, self._plan_backward(dims), self.backward, self.host))
             if self.options.gradcheck:
                 check_differentiable(Pair(self.request.spec, found[0].plan, found[1].plan))
         return tuple(found)
@@ -149,6 +156,7 @@ class Session:
 
     def _stopping(self, judged: Judged) -> list[Finding]:
         """Show what the rules found; returns what keeps the launch from happening."""
+        self.found += judged.findings
         for finding in judged.findings:
             if finding.severity is Severity.ERROR or not self.options.quiet:
                 self.console.tell(*problem(finding))
@@ -165,7 +173,7 @@ class Session:
         """Launch nothing, since these findings are errors."""
         self._explain(stopped)
         if self.options.as_json:
-            self.console.document(run_document(RunReport(error=stopped[0])))
+            self.console.document(run_document(RunReport(error=stopped[0], findings=tuple(self.found))))
         return Exit.FAILED
 
     def _explain(self, findings: Sequence[Finding]) -> None:
@@ -227,7 +235,9 @@ class Session:
         return outcome
 
     def _tell(self, outcome: Outcome) -> None:
-        for finding in (*outcome.execution.findings, *outcome.findings):
+        told = (*outcome.execution.findings, *outcome.findings)
+        self.found += told
+        for finding in told:
             self.console.tell(*problem(finding))
 
     # --- after it ---
@@ -256,7 +266,6 @@ class Session:
         compile_ms = sum(outcome.execution.compile_ms for outcome in self.outcomes)
         first = self.outcomes[: self.length]
         cached = bool(first) and all(outcome.execution.cached for outcome in first)
-        found = tuple(finding for outcome in self.outcomes for finding in outcome.findings)
         report = RunReport(
             device.name,
             device.description,
@@ -264,7 +273,7 @@ class Session:
             cached,
             tuple(runs),
             error,
-            found,
+            tuple(dict.fromkeys(self.found)),
             self.request.chain is not None,
         )
         if self.options.as_json:

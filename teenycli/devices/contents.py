@@ -22,11 +22,15 @@ from teenycli.tensors.reference import evaluate_reference
 
 
 def initial_arrays(
-    spec: OpSpec, plan: Plan, seed: int, given: Mapping[str, Array] = MappingProxyType({})
+    spec: OpSpec, plan: Plan, seed: int, given: Mapping[str, Array] = MappingProxyType({}), *, copies: int = 2
 ) -> dict[str, Array]:
-    """The first content of every buffer of the plan, by name: those ``given``, and the others as they say."""
+    """The first content of every buffer of the plan, by name: those ``given``, and the others as they say.
+
+    This machine's memory will hold so many ``copies`` of it all: another one where the device's memory is this one too.
+    """
     total = sum(buffer.nbytes for buffer in plan.buffers)
-    check_size(2 * total, f"the buffers of '{plan.op}', {total:,} bytes and as many on the device,")
+    twice = f", {total:,} bytes and as many on the CPU device" if copies == 2 else ""
+    check_size(copies * total, f"what the buffers of '{plan.op}' hold{twice},")
     numbers: dict[str, Value] = {**plan.case, **plan.consts, **plan.scalars}
     arrays: dict[str, Array] = {}
     for buffer in plan.buffers:

@@ -19,7 +19,7 @@ from teenycli.devices.cuda.probe import ASKED, Survey, kernel_module_version, su
 from teenycli.errors import TeenyError, did_you_mean
 from teenycli.exits import Exit
 from teenycli.ptx.model import Module
-from teenycli.releases import dotted, newest_ptx
+from teenycli.releases import OLDEST_CUDA, dotted, newest_ptx
 
 _CUDA = re.compile(r"cuda(?::([0-9]{1,4}))?")
 
@@ -36,26 +36,17 @@ class Chosen(NamedTuple):
     gpus: tuple[str, ...] = ()
 
 
-def choose(
-    spec: str, module: Module, entry: str, output: Output | None = None, progress: Progress | None = None
-) -> Chosen:
-    """The device that ``spec`` asks for.
+def look(spec: str) -> Survey | None:
+    """The GPUs that there are to choose from for ``spec``; None where it asks for none.
 
-    ``auto`` takes the first GPU that runs this PTX, else the CPU device. ``cuda`` takes the first that runs it, else
-    the first, whose ``load`` then says what is wrong. ``output`` takes what kernels print on the CPU device (standard
-    output when None); a GPU's driver prints by itself, to standard error where an ``output`` is given. ``progress`` is
-    told how far large copies are.
-
-    Raises TeenyError: ``unknown-device`` (exit UNUSABLE); ``no-device``, ``no-cuda-package`` (exit NO_DEVICE).
+    Raises TeenyError ``unknown-device`` (exit UNUSABLE).
     """
-    match = _CUDA.fullmatch(spec)
-    if match is not None:
-        return _cuda(survey(ASKED), match[1], module, entry, output, progress)
+    if _CUDA.fullmatch(spec):
+        return survey(ASKED)
     if spec == "auto":
-        return _auto(survey(), module, entry, output, progress)
+        return survey()
     if spec == "cpu":
-        device = open_cpu(output)
-        return Chosen(device, f"running on cpu ({device.description}), as asked")
+        return None
     hint = "did you mean 'cuda'?" if spec == "gpu" else did_you_mean(spec, ("auto", "cpu", "cuda", "cuda:0"))
     raise TeenyError(
         "unknown-device",
@@ -63,6 +54,41 @@ def choose(
         hint=hint,
         exit=Exit.UNUSABLE,
     )
+
+
+def foreseen(spec: str, found: Survey | None, module: Module) -> Gpu | None:
+    """The GPU that ``choose`` will most likely open, of those ``found``; None where none of them runs ``module``."""
+    match = _CUDA.fullmatch(spec)
+    gpus = () if found is None else found.gpus
+    if match is not None and match[1] is not None:
+        gpus = gpus[int(match[1]) : int(match[1]) + 1]
+    return next((gpu for gpu in gpus if unfit(gpu, module, "") is None), None)
+
+
+def choose(
+    spec: str,
+    found: Survey | None,
+    module: Module,
+    entry: str,
+    output: Output | None = None,
+    progress: Progress | None = None,
+) -> Chosen:
+    """The device that ``spec`` asks for, of those that ``look`` has found.
+
+    ``auto`` takes the first GPU that runs this PTX, else the CPU device. ``cuda`` takes the first that runs it, else
+    the first, whose ``load`` then says what is wrong. ``output`` takes what kernels print on the CPU device (standard
+    output when None); a GPU's driver prints by itself, to standard error where an ``output`` is given. ``progress`` is
+    told how far large copies are.
+
+    Raises TeenyError ``no-device``, ``no-cuda-package`` (exit NO_DEVICE), ``cuda-driver`` (exit UNSUPPORTED).
+    """
+    match = _CUDA.fullmatch(spec)
+    if found is None:
+        device = open_cpu(output)
+        return Chosen(device, f"running on cpu ({device.description}), as asked")
+    if match is not None:
+        return _cuda(found, match[1], module, entry, output, progress)
+    return _auto(found, module, entry, output, progress)
 
 
 def open_cpu(output: Output | None = None) -> Device:
@@ -79,6 +105,8 @@ def open_gpu(index: int, output: Output | None = None, progress: Progress | None
 
 def unfit(gpu: Gpu, module: Module, entry: str) -> str | None:
     """Why ``gpu`` cannot run ``entry``: its architecture, or a driver too old for the PTX version. None when it can."""
+    if gpu.cuda < OLDEST_CUDA:
+        return _too_old(gpu)
     target = parse_target(module.target)
     if not takes_target(target, gpu.sm):
         return f"'{entry}' is for {target}, which runs on {target_rule(target)}, and {gpu} is not that"
@@ -102,9 +130,18 @@ def _cuda(
         index, why = (fit[0], "the first that runs it") if fit else (0, "the first there")
     if index >= len(found.gpus):
         raise _no_such_gpu(index, found)
+    if found.gpus[index].cuda < OLDEST_CUDA:
+        hint = "update the driver, or run it with --device cpu"
+        raise TeenyError("cuda-driver", _too_old(found.gpus[index]), hint=hint, exit=Exit.UNSUPPORTED)
     device = open_gpu(index, output, progress)
     reason = f"running on {device.name} ({device.description}), {why}"
     return Chosen(device, reason, _listing(found, device.name, why, module, entry))
+
+
+def _too_old(gpu: Gpu) -> str:
+    return (
+        f"{gpu} has a driver of CUDA {dotted(gpu.cuda)}, and a launch takes one of CUDA {dotted(OLDEST_CUDA)} or later"
+    )
 
 
 def _no_such_gpu(index: int, found: Survey) -> TeenyError:

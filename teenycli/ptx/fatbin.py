@@ -46,10 +46,11 @@ def choose(data: bytes, where: Place) -> Part:
     if len(codes) == 1:
         return codes[0]
     have = "; ".join(map(str, parts)) or "nothing"
-    raise TeenyError(
-        "not-ptx", f"this fatbin has no PTX that can be read, and not one machine code; there is {have}", where=where,
-        hint="compile it with nvcc --compress-mode=none, or take a part out: cuobjdump -xptx all, or -xelf all",
-    )  # fmt: skip
+    hint = "take the one for your GPU out: cuobjdump -xelf all FILE"
+    if any(part.packed for part in parts):
+        hint = "compile it with nvcc --compress-mode=none, or take a part out: cuobjdump -xptx all FILE, or -xelf all"
+    message = f"this fatbin has no PTX that can be read, and not one machine code; there is {have}"
+    raise TeenyError("not-ptx", message, where=where, hint=hint)
 
 
 def _parts(data: bytes) -> Iterator[Part]:

@@ -140,8 +140,8 @@ class RunRow(Struct, frozen=True):
 
 class RunReport(Struct, frozen=True):
     """All that a run did. ``description`` is the device's hardware in words; ``error`` is what ended the run early, in
-    its last case, or before a device was chosen (None). ``findings`` are what the outputs showed to be wrong. In a
-    ``chain`` the runs are ops in a row."""
+    its last case, or before a device was chosen (None). ``findings`` are what was found before the launches, what the
+    device had to say, and what the outputs showed to be wrong. In a ``chain`` the runs are ops in a row."""
 
     device: str | None = None
     description: str = ""

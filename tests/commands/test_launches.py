@@ -60,7 +60,7 @@ def test_launches_that_leave_some_of_the_output_out(teeny: Teeny, tmp_path: Path
     done = teeny("run", "cat", "-m", path, "--json", *DEVICE)
     assert done.code == 1
     assert done.json["compare"][0]["unwritten"] == 70
-    assert [f["id"] for f in done.json["findings"]] == ["output-not-covered"]
+    assert [f["id"] for f in done.json["findings"]] == ["buffer-unused", "output-not-covered"]
     without = {key: value for key, value in cat(launches=2).items() if key != "reference"}
     done = teeny("run", "cat", "-m", manifest(tmp_path, cat=without), *DEVICE)
     assert (done.code, "output-not-covered" in done.err) == (1, True)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -331,6 +334,17 @@ def test_no_arguments_at_all_is_a_request_for_help(teeny: Teeny) -> None:
     assert "entries" in done.out
 
 
+@pytest.mark.devices("cpu")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_stream_that_is_closed_from_the_start_leads_nowhere(closed: str) -> None:
+    if sys.platform == "win32":
+        pytest.skip("this takes a POSIX shell")
+    command = f"{shlex.quote(sys.executable)} -m teenycli run vector_add_cuda --device auto {closed}"
+    done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+
+
 def test_printf_goes_to_stdout_and_with_json_to_stderr(teeny: Teeny, tmp_path: Path) -> None:
     (tmp_path / "k.ptx").write_text(
         ".version 8.7\n.target sm_80\n.address_size 64\n"
@@ -345,3 +359,18 @@ def test_printf_goes_to_stdout_and_with_json_to_stderr(teeny: Teeny, tmp_path: P
     done = teeny(*run, "--json")
     assert done.err.count("hello\n") == 2
     assert done.json["error"] is None
+
+
+@pytest.mark.devices("cuda")
+def test_a_launch_is_judged_for_the_gpu_that_it_runs_on(teeny: Teeny, tmp_path: Path) -> None:
+    """Text for sm_80, whose blocks have 166,912 bytes of shared memory, on an sm_90, whose have 232,448."""
+    (tmp_path / "k.ptx").write_text(
+        ".version 7.8\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8 pool[];\n"
+        ".entry k(.param .u64 p) { .reg .b64 %rd<2>; .reg .b32 %r<2>; ld.param.u64 %rd1, [p];\n"
+        "st.shared.u32 [pool+199996], 5; ld.shared.u32 %r1, [pool+199996]; st.global.u32 [%rd1], %r1; ret; }\n"
+    )
+    run = ("run", "--ptx", "k.ptx", "--grid", "1", "--block", "1", "-a", "p=u32[1]")
+    done = teeny(*run, "--shared", "200000", *DEVICE)
+    assert done.code == 0, done.err
+    done = teeny(*run, "--shared", "240000", *DEVICE)
+    assert (done.code, "sm_90 has 232,448 a block" in done.err) == (1, True)

@@ -12,7 +12,7 @@ from teenycli.devices import select
 from teenycli.devices.base import Device
 from teenycli.devices.cuda.gpu import Gpu
 from teenycli.devices.cuda.probe import ASKED, Survey
-from teenycli.devices.select import Output, choose, unfit
+from teenycli.devices.select import Output, choose, foreseen, look, unfit
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
 from teenycli.ptx.model import Module
@@ -65,7 +65,7 @@ def module(target: str = "sm_80", version: tuple[int, int] = (8, 0)) -> Module:
 
 
 def took(spec: str, **given: Any) -> tuple[str, str]:
-    device, reason, _ = choose(spec, module(**given), "k")
+    device, reason, _ = choose(spec, look(spec), module(**given), "k")
     return device.name, reason
 
 
@@ -190,7 +190,7 @@ def test_what_is_no_device(machine: Machine, spec: str) -> None:
 
 def test_a_misspelt_device_is_guessed() -> None:
     with pytest.raises(TeenyError) as caught:
-        choose("cdua", module(), "k")
+        look("cdua")
     assert caught.value.finding.hint == "did you mean 'cuda'?"
 
 
@@ -201,5 +201,21 @@ def test_unfit_says_nothing_of_a_gpu_that_fits() -> None:
 def test_the_cpu_device_without_its_compiler_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "llvmlite", None)
     with pytest.raises(TeenyError, match="llvmlite, which is not installed") as caught:
-        choose("cpu", module(), "k")
+        choose("cpu", None, module(), "k")
     assert (caught.value.finding.id, caught.value.exit) == ("no-jit", Exit.NO_DEVICE)
+
+
+# --- the GPU that is going to be taken ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "target", "expected"),
+    [
+        ("cpu", "sm_80", None), ("auto", "sm_80", 0), ("auto", "sm_100", 1), ("cuda", "sm_100", 1),
+        ("cuda:0", "sm_80", 0), ("cuda:1", "sm_80", 1), ("cuda:0", "sm_100", None), ("cuda:5", "sm_80", None),
+    ],
+)  # fmt: skip
+def test_the_gpu_is_foreseen(machine: Machine, spec: str, target: str, expected: int | None) -> None:
+    machine.found = Survey((HOPPER, replace(HOPPER, name="cuda:1", sm=100)))
+    gpu = foreseen(spec, look(spec), module(target))
+    assert gpu == (None if expected is None else machine.found.gpus[expected])

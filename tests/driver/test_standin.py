@@ -105,7 +105,8 @@ def process(folder: Path, *args: str, **environment: str) -> subprocess.Complete
     [
         ({"STANDIN_CUDA": "12020"}, 0, "driver (CUDA 12.2)"),
         ({"STANDIN_CUDA": "11080"}, 0, "driver (CUDA 11.8)"),
-        ({"STANDIN_CUDA": "11040"}, 4, "PTX 7.8 needs a driver of CUDA 11.8 (r520) or later"),
+        ({"STANDIN_CUDA": "11040"}, 4, "has a driver of CUDA 11.4, and a launch takes one of CUDA 11.8 or later"),
+        ({"STANDIN_CUDA": "10020"}, 4, "has a driver of CUDA 10.2, and a launch takes one of CUDA 11.8 or later"),
         ({"CUDA_VISIBLE_DEVICES": "-1"}, 3, "CUDA_VISIBLE_DEVICES is '-1', which hides every GPU"),
         ({"CUDA_VISIBLE_DEVICES": "1,0", "STANDIN_GPUS": "120,80"}, 0, "cuda:0 (Stand-in 80, sm_80"),
         ({"STANDIN_FAIL": "cuInit:1=803"}, 3, "its kernel module is of another version than its library"),
@@ -129,8 +130,8 @@ def test_a_machine_of_any_kind(tmp_path: Path, environment: dict[str, str], code
 @pytest.mark.parametrize(
     ("environment", "code", "said"),
     [
-        ({"STANDIN_CUDA": "11040", "STANDIN_GPUS": "80"}, 4,
-         "cuLaunchKernelEx takes a driver of CUDA 11.8 or later, and this one is of CUDA 11.4"),
+        ({"STANDIN_FAIL": "cuLaunchKernelEx:1=36"}, 4,
+         "cuLaunchKernelEx takes a driver of CUDA 11.8 or later, and this one is of CUDA 13.0"),
         ({"STANDIN_FAIL": "cuMemAllocAsync:*=801"}, 0, "Stand-in 90"),
         ({"STANDIN_FAIL": "cuDevicePrimaryCtxRetain:1=46"}, 3, "another process has the GPU to itself"),
         ({"STANDIN_FAIL": "cuDevicePrimaryCtxRetain:1=2"}, 3, "cuda:0 cannot be opened: its memory is full"),

@@ -117,9 +117,10 @@ def _target_story(module: Module, gpu: Gpu) -> _Story:
         return "target-architecture", message, "give the PTX: nvcc -ptx, or cuobjdump -ptx FILE"
     if takes_target(target, gpu.sm):
         return "target-architecture", f"the driver makes no code of this PTX, which is for {target}, for {gpu}", None
-    rule = target_rule(target)
-    message = f"this PTX is for {target}, which runs on {rule}; {gpu} is not that"
-    return "target-architecture", message, f"compile it for sm_{gpu.sm}, or run it with --device cpu"
+    rule, is_code = target_rule(target), module.source.image is not None
+    message = f"this {'file' if is_code else 'PTX'} is for {target}, which runs on {rule}; {gpu} is not that"
+    else_ = "give the PTX, of which the driver makes code (nvcc -ptx)" if is_code else "run it with --device cpu"
+    return "target-architecture", message, f"compile it for sm_{gpu.sm}, or {else_}"
 
 
 def _version_story(module: Module, gpu: Gpu) -> _Story:
