@@ -208,7 +208,7 @@ def _no_address(use: Use) -> str:
 
 def _counts(use: Use) -> bool:
     """Whether a value is multiplied, divided or used as a float, as no address is."""
-    return use.factor or use.divisor or use.as_float or use.loop
+    return use.factor or use.divisor or use.as_float
 
 
 def is_pointer(slot: Slot, usage: Usage) -> bool:

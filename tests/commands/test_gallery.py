@@ -14,12 +14,7 @@ pytestmark = [pytest.mark.device, pytest.mark.devices("cpu", "cuda")]
 
 OPS = ROOT / "ops.toml"
 TABLES: dict[str, dict[str, Any]] = tomllib.loads(OPS.read_text("utf-8"))["op"]
-#: Ops marked in ops.toml as for a GPU, and the first instruction that the CPU device has no code for.
-FOR_A_GPU = {
-    "scale_tma_cuda": "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
-}
-ON_THE_CPU = [name for name in TABLES if name not in FOR_A_GPU]
-WITH_GRADIENTS = [name for name in ON_THE_CPU if "backward" in TABLES[name]]
+WITH_GRADIENTS = [name for name in TABLES if "backward" in TABLES[name]]
 
 
 def all_cases(teeny: Teeny, name: str, *options: str) -> Done:
@@ -43,19 +38,10 @@ def matches(teeny: Teeny, name: str, *options: str) -> dict[str, Any]:
     return judged(all_cases(teeny, name, *options), name)
 
 
-@pytest.mark.parametrize("name", ON_THE_CPU)
+@pytest.mark.parametrize("name", TABLES)
 def test_every_case_matches_its_reference(teeny: Teeny, name: str) -> None:
     assert TABLES[name]["reference"]
     matches(teeny, name, *DEVICE)
-
-
-@pytest.mark.devices("cpu")
-@pytest.mark.parametrize("name", FOR_A_GPU)
-def test_what_is_marked_as_for_a_gpu_says_so(teeny: Teeny, name: str) -> None:
-    done = teeny("run", name, "-m", OPS, *DEVICE)
-    assert done.code == 4
-    assert f"cannot run '{FOR_A_GPU[name]}'" in done.err
-    assert "--device cuda" in done.err
 
 
 @pytest.mark.parametrize("name", WITH_GRADIENTS)

@@ -1,4 +1,4 @@
-"""The ops of ops.toml on a GPU, those that the CPU device has no code for among them."""
+"""The ops of ops.toml on a GPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from teenycli.devices.cuda.gpu import Gpu
 from teenycli.devices.select import unfit
 from teenycli.ptx import outline, read_source
 from tests.commands.teeny import ROOT, Teeny
-from tests.commands.test_gallery import ON_THE_CPU, OPS, TABLES, all_cases, judged
+from tests.commands.test_gallery import OPS, TABLES, all_cases, judged
 from tests.cuda.report import RecordProperty, record_differences
 
 pytestmark = pytest.mark.cuda
@@ -48,7 +48,7 @@ def test_every_gradient_matches_its_reference(
     judged(done, name)
 
 
-@pytest.mark.parametrize("name", ON_THE_CPU)
+@pytest.mark.parametrize("name", TABLES)
 def test_every_case_is_within_its_tolerance_of_the_cpu_device(
     teeny: Teeny, gpu: Gpu, name: str, record_property: RecordProperty
 ) -> None:

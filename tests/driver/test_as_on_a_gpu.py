@@ -11,6 +11,7 @@ from tests.cuda.test_on_a_gpu import (  # noqa: F401
     test_a_kernel_with_a_large_frame,
     test_a_launch_is_timed_by_the_gpu,
     test_a_ptx_version_newer_than_the_driver,
+    test_a_tensor_map_moves_the_box_it_describes,
     test_a_variable_of_the_ptx_can_be_set,
     test_copies_of_any_size_return_whole,
     test_invalid_ptx_comes_with_the_log_and_its_line,

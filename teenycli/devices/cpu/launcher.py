@@ -22,6 +22,7 @@ from teenycli.devices.cpu.layout import FaultKind, Launch
 from teenycli.devices.cpu.memory import AddressSpace, Bytes, CpuBuffer, aligned_bytes
 from teenycli.devices.cpu.pool import Pool
 from teenycli.devices.cpu.services import Heap, Services
+from teenycli.devices.cpu.tensormaps import encoded
 from teenycli.errors import TeenyError
 from teenycli.exits import Exit
 from teenycli.launch import plan
@@ -141,6 +142,6 @@ def parameters(image: Image, launch: plan.Launch, address_of: Callable[[str], in
     params = aligned_bytes(max(image.param_bytes, 64))
     for argument in launch.args:
         if argument.offset is not None:
-            raw = plan.encode_argument(argument, address_of)
+            raw = plan.encode_argument(argument, address_of, encoded)
             params[argument.offset : argument.offset + len(raw)] = np.frombuffer(raw, np.uint8)
     return params

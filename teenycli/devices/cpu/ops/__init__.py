@@ -27,6 +27,7 @@ def load() -> None:
         products,
         stochastic,
         sync,
+        tiles,
         video,
         warp,
         wmma,
