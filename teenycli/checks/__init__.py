@@ -26,7 +26,14 @@ from teenycli.checks.geometry import (
 )
 from teenycli.checks.gradients import gradients_asked_for
 from teenycli.checks.memory import indices, largest_inputs, memory, traced
-from teenycli.checks.occupancy import cooperative_grid, register_file, resident_blocks, unread_axes, whole_warps
+from teenycli.checks.occupancy import (
+    cooperative_grid,
+    cooperative_missing,
+    register_file,
+    resident_blocks,
+    unread_axes,
+    whole_warps,
+)
 from teenycli.checks.strides import index_reach, stride_values
 from teenycli.checks.subject import Host, Subject, subjects_of
 from teenycli.checks.swaps import with_swaps
@@ -53,7 +60,7 @@ _VALUES: tuple[Rule, ...] = (
 )  # fmt: skip  # fmt: skip
 _GEOMETRY: tuple[Rule, ...] = (
     parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, compiled_consts, cluster_shape,
-    shared_memory, compiled_shared, register_file, resident_blocks, cooperative_grid, whole_warps,
+    shared_memory, compiled_shared, register_file, resident_blocks, cooperative_grid, cooperative_missing, whole_warps,
     tensor_maps,
 )  # fmt: skip
 _TARGETS: tuple[PlanRule, ...] = (target_version, target_fits, driver_fits)

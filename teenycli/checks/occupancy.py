@@ -86,6 +86,18 @@ def cooperative_grid(subject: Subject) -> Iterator[Finding]:
         )
 
 
+def cooperative_missing(subject: Subject) -> Iterator[Finding]:
+    """A kernel that may wait for its whole grid is launched cooperatively: CUDA's headers trap where it is not."""
+    if not subject.launch.cooperative and subject.compiled.waits_for_grid:
+        yield Finding(
+            "cooperative-missing",
+            "the kernel may wait for its whole grid (%envreg2, as grid.sync() does), and the launch is not cooperative",
+            Severity.WARNING,
+            where=subject.key("cooperative"),
+            hint="cooperative = true (--cooperative)",
+        )
+
+
 def unread_axes(subject: Subject) -> Iterator[Finding]:
     """A grid and a block reach into no dimension in which no thread asks where it is, though it does in another: all
     would do the same."""

@@ -17,7 +17,7 @@ from teenycli.launch.plan import Argument, Buffer, Field, Launch, Plan
 from teenycli.manifest.spec import ArgSpec, KernelSpec, OpSpec
 from teenycli.ptx import code_of
 from teenycli.ptx.axes import axes_read
-from teenycli.ptx.code import Code, Op
+from teenycli.ptx.code import Code, Op, specials_in
 from teenycli.ptx.elements import FLOATS
 from teenycli.ptx.flow import Flow
 from teenycli.ptx.layout import Slot, layout
@@ -98,6 +98,16 @@ class Compiled(Struct, dict=True):
     def codes(self) -> tuple[Code, ...]:
         """The bodies of the entry and of all that it calls."""
         return tuple(code_of(self.module, function) for function in functions_reached(self.module, self.entry))
+
+    @cached_property
+    def waits_for_grid(self) -> bool:
+        """Whether it asks for the memory of the grid's own barrier, which lies where %envreg1 and %envreg2 say (CUDA's
+        cooperative_groups); only a cooperative launch has it."""
+        if "%envreg" not in self.module.source.text:
+            return False
+        operands = (operand for code in self.codes for op in code.ops for operand in op.operands)
+        names = {special.name for operand in operands for special in specials_in(operand)}
+        return bool(names & {"%envreg1", "%envreg2"})
 
     @cached_property
     def axes(self) -> tuple[str, str]:

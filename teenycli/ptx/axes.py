@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from teenycli.ptx.code import Code, Operand, Special, Vec
+from teenycli.ptx.code import Code, specials_in
 
 #: Registers that tell threads of a block apart, and blocks, without naming a dimension.
 _OF_BLOCK = frozenset({
@@ -16,7 +16,7 @@ _OF_GRID = frozenset({"%clusterid", "%cluster_ctaid", "%cluster_ctarank", "%smid
 def axes_read(codes: Iterable[Code]) -> tuple[str, str]:
     """The dimensions of ``%tid`` and of ``%ctaid`` that any of the bodies reads, of ``xyz``; all three where another
     register tells threads, or blocks, apart (PTX ISA, "Special Registers")."""
-    read = [special for code in codes for op in code.ops for special in _specials(op.operands)]
+    read = [special for code in codes for op in code.ops for each in op.operands for special in specials_in(each)]
     specials, names = {(special.name, special.part) for special in read}, {special.name for special in read}
 
     def axes(name: str, others: frozenset[str]) -> str:
@@ -24,11 +24,3 @@ def axes_read(codes: Iterable[Code]) -> tuple[str, str]:
         return "xyz" if whole else "".join(axis for axis in "xyz" if (name, axis) in specials)
 
     return axes("%tid", _OF_BLOCK), axes("%ctaid", _OF_GRID)
-
-
-def _specials(operands: Iterable[Operand | None]) -> Iterable[Special]:
-    for operand in operands:
-        if isinstance(operand, Special):
-            yield operand
-        elif isinstance(operand, Vec):
-            yield from _specials(operand.items)

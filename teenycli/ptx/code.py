@@ -6,7 +6,7 @@ Positions are carried by every instruction; equality ignores them. May import ``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -93,6 +93,15 @@ class Table(Struct, frozen=True):
 
 
 Operand = Reg | Special | Int | Float | Symbol | Mem | Vec | Pair | Label | Table
+
+
+def specials_in(operand: Operand | None) -> Iterator[Special]:
+    """The special registers that an operand reads."""
+    if isinstance(operand, Special):
+        yield operand
+    elif isinstance(operand, Vec):
+        for item in operand.items:
+            yield from specials_in(item)
 
 
 class Call(Struct, frozen=True):

@@ -137,3 +137,15 @@ class TestSharedMemory:
     )  # fmt: skip
     def test_limits_by_architecture(self, sm: int, kib: int) -> None:
         assert limits_of(sm).shared_optin == kib * 1024
+
+
+@pytest.mark.parametrize(("cooperative", "expected"), [(False, {("cooperative-missing", "warning")}), (True, set())])
+def test_a_kernel_that_waits_for_its_grid_is_launched_cooperatively(
+    teeny: Teeny, tmp_path: Path, cooperative: bool, expected: set[tuple[str, str]]
+) -> None:
+    body = "ld.param.u64 %d1,[x]; mov.u32 %r1,%envreg2; setp.eq.u32 %p1,%r1,0; @%p1 trap; st.global.u32 [%d1],%r1;"
+    op = {
+        "ptx": kernel(tmp_path, ".param .u64 x", body), "args": ["ptr y"], "grid": [1], "block": [1],
+        "output": {"name": "y", "shape": [1], "dtype": "u32"}, "cooperative": cooperative,
+    }  # fmt: skip
+    assert found(teeny, tmp_path, op) == expected

@@ -23,9 +23,8 @@ from teenycli.devices.cpu.program import (
     cells_read,
     cells_written,
     registers_in,
-    specials_in,
 )
-from teenycli.ptx.code import Mem, Reg
+from teenycli.ptx.code import Mem, Reg, specials_in
 from teenycli.ptx.postdominators import postdominators
 
 #: Special registers that differ between the lanes of a warp.

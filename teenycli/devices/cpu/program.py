@@ -27,7 +27,7 @@ from teenycli.devices.cpu.layout import (
 )
 from teenycli.devices.cpu.unsupported import place_of, unsupported
 from teenycli.errors import Place
-from teenycli.ptx.code import Code, Mem, Op, Operand, Pair, Reg, Register, Special, Symbol, Vec
+from teenycli.ptx.code import Code, Mem, Op, Operand, Pair, Reg, Register, Symbol, Vec
 from teenycli.ptx.isa import Role
 from teenycli.ptx.layout import layout, layout_size
 from teenycli.ptx.model import Function, Init, Module, Space, SymbolInit, Triple, Variable
@@ -423,14 +423,6 @@ def variables_in(operand: Operand | None) -> Iterator[Variable]:
     elif isinstance(operand, Vec):
         for item in operand.items:
             yield from variables_in(item)
-
-
-def specials_in(operand: Operand | None) -> Iterator[Special]:
-    if isinstance(operand, Special):
-        yield operand
-    elif isinstance(operand, Vec):
-        for item in operand.items:
-            yield from specials_in(item)
 
 
 def destinations(op: Op) -> tuple[bool, ...]:
