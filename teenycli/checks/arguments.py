@@ -78,9 +78,19 @@ def argument_width(subject: Passed) -> Iterator[Finding]:
                 f"argument {argument.index} '{argument.name}' is {argument.kind}, {count(argument.size, 'byte')}; "
                 f"{_param(slot)} takes {count(slot.size, 'byte')}",
                 where=subject.key(argument.source),
-                hint=subject.cure(_kinds_that_fit(slot, subject.usages[slot.index]), slot),
+                hint=_padding(argument, slot) or subject.cure(_kinds_that_fit(slot, subject.usages[slot.index]), slot),
                 note=subject.declared(slot),
             )
+
+
+def _padding(argument: Argument, slot: Slot) -> str | None:
+    """What to end a struct with, where all that it lacks may be the padding that its alignment brings."""
+    lacks = slot.size - argument.size
+    if argument.kind != "struct" or not 0 < lacks < slot.align:
+        return None
+    zeros = f"u{8 * lacks} 0" if lacks in (1, 2, 4, 8) else f"bytes {'00' * lacks}"
+    last = f"its last {count(lacks, 'byte')}"
+    return f"the parameter's alignment is {slot.align}: if {last} are padding, end the struct with '{zeros}'"
 
 
 def argument_kind(subject: Passed) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.checks.ops import Op, changed, found, kernel
+from tests.checks.ops import Op, changed, findings, found, kernel
 from tests.commands.teeny import Teeny, manifest, samples
 
 pytestmark = pytest.mark.unit
@@ -122,6 +122,20 @@ class TestMembers:
         assert found(teeny, tmp_path, both) == set()
         copied = kernel(tmp_path, ".param .align 8 .b8 v[16]", body.format("mov.u16 %h3,%h2;"))
         assert found(teeny, tmp_path, {**op, "ptx": copied}) == set()
+
+    @pytest.mark.parametrize(
+        ("struct", "align", "size", "zeros"),
+        [("{ptr x, i32 N, i32 0, f64 1}", 16, 32, "u64 0"), ("{f32 1, f32 1, i32 N}", 8, 16, "u32 0"),
+         ("{u8 1, u8 2, u8 3}", 8, 8, "bytes 0000000000")],
+    )  # fmt: skip
+    def test_padding_that_an_alignment_brings(
+        self, teeny: Teeny, tmp_path: Path, struct: str, align: int, size: int, zeros: str
+    ) -> None:
+        op = {**self.op(tmp_path, struct), "ptx": kernel(tmp_path, f".param .align {align} .b8 v[{size}]", "")}
+        (finding,) = (each for each in findings(teeny, tmp_path, op) if each["id"] == "argument-width")
+        assert f"end the struct with '{zeros}'" in finding["hint"]
+        padded = {**op, "args": [f"{struct[:-1]}, {zeros}}}"]}
+        assert "argument-width" not in {each["id"] for each in findings(teeny, tmp_path, padded)}
 
     def test_padding_that_is_copied_byte_by_byte(self, teeny: Teeny, tmp_path: Path) -> None:
         """As nvcc copies a struct that is indexed: to local memory, whole."""
