@@ -184,7 +184,7 @@ class CudaDevice:
             )
             table = self._driver.parameters(handle, len(function.params) + 1)
         except DriverError as failure:
-            if failure.code in errors.FAULTS:
+            if failure.code in errors.ENDS:
                 raise self._failed(failure, f"loading '{entry}'") from None
             raise errors.load_error(failure, module, entry, self._gpu) from None
         findings: tuple[Finding, ...] = ()
@@ -221,7 +221,7 @@ class CudaDevice:
             return
         self._make_ready()
         with self._telling("setting variables anew"):
-            for address, content in self._variables[module.source]:
+            for address, content in self._variables.get(module.source, ()):
                 self._driver.copy_in(address, content.ctypes.data, content.nbytes)
         self._dirty.discard(module.source)
 
@@ -339,7 +339,8 @@ class CudaDevice:
                     self._driver.settle()
             return errors.fault(failure, launch, kernel.module, kernel.entry)
         self._lost = None
-        if failure.call not in ("cuLaunchKernelEx", "cuFuncSetAttribute") or failure.code == NEEDS_NEWER_DRIVER:
+        is_refusal = failure.call in ("cuLaunchKernelEx", "cuFuncSetAttribute")
+        if not is_refusal or failure.code == NEEDS_NEWER_DRIVER or failure.code in errors.ENDS:
             return self._failed(failure, f"running launch {launch.index} of '{launch.entry}'")
         facts = kernel.facts
         if launch.cooperative:

@@ -361,3 +361,23 @@ def test_gpus_before_sm_90_have_no_tensor_maps() -> None:
     made = FakeCuda(sm=80)
     with raised("tensormap-architecture", Exit.UNSUPPORTED):
         map_launched(made, CudaDevice(0, made.packages), 80)
+
+
+@pytest.mark.parametrize(("code", "words"), [(810, "another one met a fault"), (709, "has destroyed the context")])
+@pytest.mark.parametrize("call", ["cuLaunchKernelEx", "cuEventQuery", "cuModuleLoadDataEx"])
+def test_what_others_end_the_context_with_is_no_fault_of_the_launch_and_nothing_follows(
+    cuda: FakeCuda, device: CudaDevice, call: str, code: int, words: str
+) -> None:
+    kernel, buffers = ready(device)
+    run = device.prepare(kernel, LAUNCH, buffers)
+    cuda.driver.failures[call] = code
+    with raised("cuda-driver") as caught:
+        if call == "cuModuleLoadDataEx":
+            device.load(module(".maxntid 64"), "k")
+        run(0)
+    assert words in caught.value.finding.message
+    calls = len(cuda.driver.calls)
+    with raised("context-lost"):
+        run(0)
+    device.close()
+    assert len(cuda.driver.calls) == calls

@@ -20,18 +20,8 @@ from teenycli.devices.cpu.value import Value, integer
 
 #: Bits of an element in memory.
 _BITS = {
-    "f16": 16,
-    "bf16": 16,
-    "tf32": 32,
-    "f32": 32,
-    "f64": 64,
-    "s32": 32,
-    "s8": 8,
-    "u8": 8,
-    "s4": 4,
-    "u4": 4,
-    "b1": 1,
-}
+    "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1,
+}  # fmt: skip
 
 
 def _layout(which: str, type: str, shape: tuple[int, int, int]) -> Layout:
@@ -133,12 +123,12 @@ def _mma(x: Lowering, inst: Inst) -> None:
         atype, mods.get("btype", atype), mods["ctype"], mods["dtype"], a, b, c,
         shape[2] // (32 if atype == "b1" else 1), mods,
     )  # fmt: skip
-    parts = KINDS[atype].parts
-    used = {"a": len(a) // parts, "b": len(b) // parts}
+    kind = KINDS[atype]
+    # Registers beyond those of the layout repeat others.
+    held = ((a, kind.held, kind.parts), (b, kind.held, kind.parts), (c, SUMS[mods["ctype"]][0], 1))
     registers = [
-        [x.read(operand, SUMS[mods["ctype"]][0] if which == "c" else KINDS[atype].held) for operand in operands]
-        for which in "abc"
-        for operands in [x.elements(given[which])[: used.get(which)]]
+        [x.read(operand, type) for operand in x.elements(given[which])[: len(layout) // parts]]
+        for which, (layout, type, parts) in zip("abc", held, strict=True)
     ]
     targets = x.elements(given["d"])
     for target, value in zip(targets, product_of(x, f"wmma.{mods['shape']}", product, registers), strict=True):
