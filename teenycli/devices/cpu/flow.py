@@ -33,7 +33,7 @@ _VARYING_SPECIALS = frozenset(
 )
 #: Instructions whose results differ between lanes whatever their operands, and such as give all lanes the same.
 _VARYING = frozenset(
-    {"atom", "shfl", "match", "alloca", "elect", "call", "mbarrier", "ldmatrix", "movmatrix", "mma", "wmma"}
+    {"atom", "shfl", "match", "alloca", "elect", "call", "mbarrier", "ldmatrix", "movmatrix", "mma", "wmma", "wgmma"}
 )
 _UNIFORM = frozenset({"vote", "activemask", "redux"})
 

@@ -27,15 +27,20 @@ pytestmark = pytest.mark.device
 #: Programs to a module, and threads of a program.
 TOGETHER, THREADS = 24, 64
 #: Instructions that end a kernel, which ``planted.py`` has, and those that take more memory than a program has, which
-#: ``test_matrices.py`` has.
-ELSEWHERE = ("trap", "brkpt", "wmma")
+#: ``test_matrices.py``, ``test_warp_groups.py`` and ``test_tiles.py`` have.
+ELSEWHERE = ("trap", "brkpt", "wmma", "wgmma")
 Case = tuple[Form, forms.Mods]
+
+
+def is_elsewhere(form: Form) -> bool:
+    """Whether another file has tests of it; of copies, those by tensor maps."""
+    return form.opcode in ELSEWHERE or ".tensor" in form.text
 
 
 def supported() -> Iterator[Form]:
     for opcode in rows():
         for form in forms_of(opcode):
-            if registry.supports_form(form) and opcode not in ELSEWHERE and form.until is None:
+            if registry.supports_form(form) and not is_elsewhere(form) and form.until is None:
                 yield form
 
 
@@ -115,5 +120,5 @@ def test_nothing_of_tiers_1_and_2_is_left_out() -> None:
     missing = {(form.opcode, form.text) for form in registry.missing(tiers=(1, 2))}
     for opcode, row in rows().items():
         for form in forms_of(opcode):
-            if form.tier < 3 and row and form.until is None and opcode not in ELSEWHERE:
+            if form.tier < 3 and row and form.until is None and not is_elsewhere(form):
                 assert ((form.opcode, form.text) in run_here) != ((form.opcode, form.text) in missing)

@@ -30,5 +30,6 @@ def load() -> None:
         tiles,
         video,
         warp,
+        wgmma,
         wmma,
     )

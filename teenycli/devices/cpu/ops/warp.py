@@ -13,7 +13,20 @@ from teenycli.ptx.model import Int
 
 #: A vector must hold a warp of 32 lanes where one of these occurs.
 WARP_WIDE = frozenset(
-    {"shfl", "vote", "match", "redux", "activemask", "elect", "ldmatrix", "stmatrix", "movmatrix", "mma", "wmma"}
+    {
+        "shfl",
+        "vote",
+        "match",
+        "redux",
+        "activemask",
+        "elect",
+        "ldmatrix",
+        "stmatrix",
+        "movmatrix",
+        "mma",
+        "wmma",
+        "wgmma",
+    }
 )
 _LANES = 32
 
