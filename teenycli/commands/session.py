@@ -30,7 +30,7 @@ from teenycli.devices.base import Device
 from teenycli.devices.contents import name_of
 from teenycli.devices.gradcheck import Pair, check_differentiable
 from teenycli.devices.select import Chosen, choose, foreseen, look
-from teenycli.devices.variables import check_globals
+from teenycli.devices.variables import check_globals, set_to
 from teenycli.errors import Finding, Severity, TeenyError
 from teenycli.exits import Exit
 from teenycli.launch.backward import plan_backward
@@ -296,6 +296,7 @@ class Session:
             tuple(out.summary for out in outcome.outputs),
             tuple(Compared(out.name, out.comparison) for out in outcome.outputs if out.comparison is not None),
             outcome.gradients,
+            variables=set_to(outcome.judged.kernel, outcome.judged.module, self.request.variables),
         )
 
     def _tally(self) -> str:

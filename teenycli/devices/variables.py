@@ -57,6 +57,13 @@ def initial_globals(
     return found
 
 
+def set_to(spec: KernelSpec, module: Module, given: Mapping[str, str]) -> dict[str, str]:
+    """What each variable of ``module`` is set to that the manifest (``spec``) or ``given`` sets, as it was written."""
+    known = settable(module)
+    said = {**{name: str(init) for name, init in spec.globals.items()}, **given}
+    return {name: init for name, init in said.items() if name in known}
+
+
 def _unknown(name: str, known: Collection[str], where: Place) -> TeenyError:
     found = unknown_global(name, known, where)
     return TeenyError(found.id, found.message, where=where, hint=found.hint)

@@ -182,7 +182,7 @@ def run_document(report: RunReport) -> Json:
 
 def _run(run: RunRow) -> Json:
     """An op at one case, in the order they ran: ``ok`` is null without a comparison, ``wired`` names outputs of ops
-    before by the buffers that take them."""
+    before by the buffers that take them, ``variables`` of the PTX are those that were set."""
     verdicts = [one.comparison.ok for one in run.compared]
     return {
         "op": run.plan.op,
@@ -191,6 +191,7 @@ def _run(run: RunRow) -> Json:
         "ms": finite(sum(run.ms)) if run.ms else None,
         "ok": all(verdicts) if verdicts else None,
         "wired": dict(run.wired),
+        "variables": dict(run.variables),
     }
 
 

@@ -57,7 +57,10 @@ def launch_page(run: RunRow) -> Iterator[Item]:
     wires: list[tuple[str, Cell]] = [
         ("wired", f"{visible(name)} = {visible(output)}") for name, output in run.wired.items()
     ]
-    yield Fields([*_geometry(plan, launch, run.shared_static), *wires])
+    variables: list[tuple[str, Cell]] = [
+        ("variable", f"{visible(name)} = {visible(init)}") for name, init in run.variables.items()
+    ]
+    yield Fields([*_geometry(plan, launch, run.shared_static), *variables, *wires])
     yield ""
     yield Table(_COLUMNS, [_argument(argument, plan) for argument in launch.args])
     if len(plan.launches) > 1:

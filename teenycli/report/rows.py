@@ -120,7 +120,7 @@ class RunRow(Struct, frozen=True):
     """One case of an op as it was run: a time in milliseconds for each launch of its plan (none when not run).
 
     In a row of ops, ``wired`` says which output (``OP.NAME``) each wired buffer is, and ``brief`` leaves outputs that
-    are as they should be out of the table.
+    are as they should be out of the table. ``variables`` are those of the PTX that were set, and what to.
     """
 
     plan: Plan
@@ -131,6 +131,7 @@ class RunRow(Struct, frozen=True):
     gradients: tuple[GradientCheck, ...] = ()
     wired: Mapping[str, str] = field(default_factory=dict)
     brief: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def launches(self) -> tuple[LaunchRow, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +153,11 @@ def test_a_case_begins_with_the_variables_of_the_ptx_and_its_launches_share_them
     manifest(tmp_path, one=op)
     done = teeny("run", "one", "--case", "all", "--json", *DEVICE)
     assert (done.code, [row["ok"] for row in done.json["compare"]]) == (0, [True] * 3), done.err
+
+
+@pytest.mark.usefixtures("ptx")
+def test_what_variables_are_set_to_is_shown(teeny: Teeny) -> None:
+    done = once(teeny, *CPU, "--global", "scale=2", "--global", "bytes=u8:arange")
+    assert re.findall(r"variable +(\w+ = \S+)", done.out) == ["scale = 2", "bytes = u8:arange"]
+    document = once(teeny, *CPU, "--global", "scale=2", "--json").json
+    assert document["ops"][0]["variables"] == {"scale": "2"}

@@ -247,12 +247,13 @@ class TestBadInput:
 
     @pytest.mark.devices("cpu")
     def test_an_instruction_that_the_device_lacks(self, teeny: Teeny, tmp_path: Path) -> None:
-        text = ".version 8.7\n.target sm_90a\n.address_size 64\n.entry k()\n{\nwgmma.fence.sync.aligned;\nret;\n}\n"
+        body = "tcgen05.fence::before_thread_sync;\nret;\n"
+        text = f".version 8.7\n.target sm_100a\n.address_size 64\n.entry k()\n{{\n{body}}}\n"
         (tmp_path / "k.ptx").write_text(text)
         done = teeny("run", "--ptx", "k.ptx", "--grid", "1", "--block", "128", *DEVICE)
         assert done.code == 4
         assert "k.ptx:6" in done.err
-        assert "wgmma.fence.sync.aligned" in done.err
+        assert "tcgen05.fence::before_thread_sync" in done.err
 
     @pytest.mark.devices("cpu")
     def test_an_endless_loop_ends_in_time(self, teeny: Teeny, tmp_path: Path) -> None:

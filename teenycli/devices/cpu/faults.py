@@ -125,6 +125,12 @@ def _describe(kind: FaultKind, record: Launch, site: Site, scene: Scene) -> tupl
         )
     if kind is FaultKind.COPY:
         return "bad-copy", f"'{site.text}' is given {record.fault_address} bytes, no multiple of 16", None
+    if kind is FaultKind.DESCRIPTOR:
+        return (
+            "unsupported-instruction",
+            f"'{site.text}' has a descriptor with base offset {record.fault_address}, which this device cannot run",
+            "an NVIDIA GPU can: --device cuda",
+        )
     if kind is FaultKind.BAD_CALL:
         return "bad-call", f"'{site.text}' goes to {record.fault_address:#x}, where no function for it is", None
     if kind is FaultKind.RECURSION:

@@ -44,6 +44,7 @@ class FaultKind(IntEnum):
     STACK = 14
     MBARRIER = 15
     COPY = 16
+    DESCRIPTOR = 17
 
 
 class Entry(ctypes.Structure):

@@ -5,13 +5,15 @@ fill; from 16 the extents, from 56 the strides in bytes, each of 8 bytes, from 8
 element strides, a byte each: all of them the fastest dimension first. Types, swizzles and fills are numbered as the
 driver's interface does it.
 
-May import ``launch.plan``.
+May import ``errors``, ``exits``, ``launch.plan``.
 """
 
 from __future__ import annotations
 
 import struct
 
+from teenycli.errors import TeenyError
+from teenycli.exits import Exit
 from teenycli.launch.plan import TensorMap
 
 RANK = 5
@@ -25,7 +27,11 @@ _SWIZZLES = ("none", "32B", "64B", "128B")
 
 
 def encoded(of: TensorMap, address: int) -> bytes:
-    """A map over memory at ``address``."""
+    """A map over memory at ``address``. Raises TeenyError ``unsupported-instruction`` of one that is interleaved."""
+    if of.interleave != "none":
+        message = f"the CPU device cannot run copies by '{of.name}', a tensor map with interleave {of.interleave}"
+        hint = "an NVIDIA GPU can: --device cuda"
+        raise TeenyError("unsupported-instruction", message, hint=hint, exit=Exit.UNSUPPORTED)
     ones = (1,) * (RANK - len(of.shape))
     shape, box, steps = ((*reversed(each), *ones) for each in (of.shape, of.box, of.element_strides))
     strides = (*reversed(of.strides), *(0,) * (RANK - 1 - len(of.strides)))

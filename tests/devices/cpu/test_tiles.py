@@ -162,6 +162,13 @@ def test_a_box_goes_to_the_tensor_as_far_as_it_is_within(
     assert after.tobytes() == want.tobytes()
 
 
+def test_a_map_that_is_interleaved_is_refused() -> None:
+    of, data = a_map("f16", (2, 4, 16), (1, 2, 8), interleave="16B")
+    with pytest.raises(TeenyError) as caught:
+        copied(of, (0, 0, 0), data, np.zeros(ROOM, np.uint8))
+    assert caught.value.finding.id == "unsupported-instruction"
+
+
 @pytest.mark.parametrize("store", [False, True])
 def test_a_map_of_more_than_the_buffer_holds_is_stopped(store: bool) -> None:
     of, data = a_map("f32", (6, 16), (4, 8))

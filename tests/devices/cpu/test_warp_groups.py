@@ -177,6 +177,22 @@ def test_a_matrix_beyond_shared_memory_is_stopped() -> None:
         assert caught.value.finding.id == "out-of-bounds"
 
 
+def test_a_descriptor_with_a_base_offset_is_refused() -> None:
+    text = f"""
+        .version 8.0
+        .target sm_90a
+        .address_size 64
+        .visible .entry k() {{ .shared .align 1024 .b8 room[8192]; .reg .b32 %r<4>; .reg .b64 %a, %b; .reg .pred %p;
+        setp.ne.u32 %p, 0, 1; st.shared.b32 [room], 0;
+        mov.b64 %a, {descriptor(0, 16, 1024, 1) | 3 << 49}; mov.b64 %b, {descriptor(0, 16, 1024, 1)};
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%r0, %r1, %r2, %r3}}, %a, %b, %p, 1, 1, 0, 0; ret; }}
+        """
+    with pytest.raises(TeenyError) as caught:
+        Rig(text).run([], block=(128,))
+    assert caught.value.finding.id == "unsupported-instruction"
+    assert "base offset 3" in caught.value.finding.message
+
+
 # --- as Triton writes them -------------------------------------------------------------------------------------------
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "triton"

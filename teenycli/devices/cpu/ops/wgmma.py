@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from teenycli.devices.cpu import fp
 from teenycli.devices.cpu.gather import require_locate
+from teenycli.devices.cpu.layout import FaultKind
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.native import context_at
 from teenycli.devices.cpu.ops.access import Access
@@ -54,7 +55,7 @@ def _product(x: Lowering, inst: Inst) -> None:
         _store(w, a, k, element)
     b = _room(x, f"b.{columns}", depth * columns * 4)
     loader = _loader(x.unit, mods["btype"], depth, transposed=constants.get("trans_b", 0) == 1)
-    desc = w.first(x.read(given["b"], "i64")).text
+    desc = _checked(x, given["b"]).text
     fine = w.assign(f"call i1 @{loader}(ptr %ctx, i64 {desc}, ptr {b}, i64 {columns}, i32 {x.site()})")
     going = w.fresh_label("loaded")
     w.branch(fine, going, "dead", likely=True)
@@ -103,7 +104,7 @@ def _elements_of_a(x: Lowering, mods: Mods, a: Operand, depth: int, *, transpose
     if isinstance(a, Vec):
         registers = [w.varying(x.read(register, "i32")) for register in x.elements(a)]
     else:
-        registers = _fragment(x, mods["atype"], x.read(a, "i64"), transposed=transposed)
+        registers = _fragment(x, mods["atype"], _checked(x, a), transposed=transposed)
     elements = [element for register in registers for element in kind.split(w, register)]
     where = owners(layout)
     return [
@@ -117,7 +118,7 @@ def _fragment(x: Lowering, type: str, desc: Value, *, transposed: bool) -> list[
     """The registers that would hold this warp's rows of A."""
     w, size, parts = x.w, _SIZES[type], 4 // _SIZES[type]
     layout = of_a(2, 4, parts)
-    matrix = Descriptor.read(w, w.first(desc))
+    matrix = Descriptor.read(w, desc)
     first = w.resize(w.both(Value("i32", "%w", True), integer("i32", 3)), "i64")
     first = w.binary("shl", first, integer("i64", 4))
     each = size if transposed else 4
@@ -134,6 +135,19 @@ def _fragment(x: Lowering, type: str, desc: Value, *, transposed: bool) -> list[
 
 def _lanes(values: list[int]) -> Value:
     return Value("i64", "<" + ", ".join(f"i64 {value}" for value in values) + ">", False)
+
+
+def _checked(x: Lowering, operand: Operand) -> Value:
+    """A descriptor, which all lanes share; a fault where its pattern begins elsewhere than at a multiple of itself."""
+    w = x.w
+    desc = w.first(x.read(operand, "i64"))
+    offset = w.both(w.binary("lshr", desc, integer("i64", 49)), integer("i64", 7))
+    bad, fine = w.fresh_label("shifted"), w.fresh_label("aligned")
+    w.branch(w.compare("icmp eq", offset, integer("i64", 0)).text, fine, bad, likely=True)
+    w.label(bad)
+    x.fault(FaultKind.DESCRIPTOR, "0", offset.text)
+    w.label(fine)
+    return desc
 
 
 # --- descriptors -----------------------------------------------------------------------------------------------------
