@@ -131,14 +131,16 @@ def test_an_argument_of_a_map_that_is_not_there(teeny: Teeny, tmp_path: Path) ->
     assert (error["id"], error["where"].endswith("op.k.args[0]")) == ("bad-argument", True)
 
 
-def test_the_cpu_device_refuses_a_kernel_that_executes_one(teeny: Teeny, tmp_path: Path) -> None:
+def test_the_cpu_device_refuses_a_copy_that_it_lacks(teeny: Teeny, tmp_path: Path) -> None:
+    gathering = PTX.replace(".tile.mbarrier", ".tile::gather4.mbarrier")
+    (tmp_path / "k.ptx").write_text(gathering.replace("{%r1, %r2}", "{%r1, %r2, %r2, %r2, %r2}"))
     made = op("load")
     made["args"].append("ptr y")
     made["output"] = {"name": "y", "shape": [4]}
     done = teeny("run", "k", "-m", manifest(tmp_path, k=made), "--no-check", "--device", "cpu")
     assert done.code == 4
     assert "unsupported-instruction" in done.err
-    assert "cp.async.bulk.tensor" in done.err
+    assert "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4" in done.err
 
 
 def test_the_table_and_the_document_describe_it(teeny: Teeny, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from teenycli.launch.cases import Overrides
 from teenycli.manifest.arguments import parse_argument
 from teenycli.manifest.load import load_manifest, ptx_file
 from teenycli.manifest.spec import OpSpec
-from teenycli.ptx import Module, outline, read_source
+from teenycli.ptx import Module, Source, outline, read_source
 from tests.commands.teeny import ROOT
 
 MANIFEST = load_manifest(ROOT / "ops.toml")
@@ -170,11 +170,13 @@ class TestProber:
         assert [finding.id for finding in found] == ["probe-not-written"]
 
     def test_a_kernel_that_the_device_cannot_run_is_built_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        spec, loads = MANIFEST.op("scale_tma_cuda"), list[Any]()
+        spec, loads = MANIFEST.op("vector_add_cuda"), list[Any]()
+        text = read_source(ptx_file(spec)).text.replace("ret;", "tcgen05.fence::before_thread_sync;\nret;")
+        lacking = outline(Source("lacking.ptx", text))
         with Prober() as prober:
             monkeypatch.setattr(prober.device, "load", counted(prober.device.load, loads))
             for _ in range(2):
-                (probed,) = prober.probe(spec, module_of(spec))
+                (probed,) = prober.probe(spec, lacking)
                 assert [finding.id for finding in probed.findings] == ["not-probed"]
         assert len(loads) == 1
 

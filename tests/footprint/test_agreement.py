@@ -16,8 +16,6 @@ from teenycli.arch import parse_target
 from teenycli.devices.contents import initial_arrays
 from teenycli.devices.cpu import CpuDevice
 from teenycli.devices.execute import execute
-from teenycli.errors import TeenyError
-from teenycli.exits import Exit
 from teenycli.footprint import Trace
 from teenycli.launch.cases import Dims, cases_of
 from teenycli.launch.plan import Address, Argument, Buffer, Launch, Plan, TensorMap
@@ -40,8 +38,6 @@ QUICK = 40_000
 WORK = 10**11
 #: What no case brings about: how by op, parameter and offset. This one's factor of what was there is 0.
 NEVER = {("bgemm_shared_weight", 2, 0, "reads")}
-#: The CPU device lacks tensor copies.
-NOT_RUN = {"scale_tma_cuda"}
 
 
 @cache
@@ -52,8 +48,7 @@ def subjects(manifest: str) -> Subjects:
 def _targets() -> Iterator[tuple[str, str, bool]]:
     for manifest in MANIFESTS:
         for name, spec in subjects(manifest).ops.items():
-            if name not in NOT_RUN:
-                yield from ((manifest, name, backward) for backward in (False, True)[: 1 + (spec.backward is not None)])
+            yield from ((manifest, name, backward) for backward in (False, True)[: 1 + (spec.backward is not None)])
 
 
 TARGETS = list(_targets())
@@ -229,13 +224,3 @@ def test_an_op_does_what_is_said_of_it(manifest: str, name: str, backward: bool)
 def test_an_op_does_what_is_said_of_it_at_large_dims(manifest: str, name: str, backward: bool) -> None:
     of = subjects(manifest)
     _check(manifest, name, backward, list(_cases(of, of.ops[name], backward, quick=False)))
-
-
-def test_only_what_the_device_lacks_is_left_out() -> None:
-    of = subjects("ops")
-    for name in NOT_RUN:
-        spec = of.ops[name]
-        module, plan = of.modules.of(spec), of.modules.plan(spec, cases_of(spec)[0], False)
-        with CpuDevice(threads=1) as device, pytest.raises(TeenyError) as error:
-            device.load(module, plan.entry)
-        assert error.value.exit is Exit.UNSUPPORTED
