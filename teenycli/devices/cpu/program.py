@@ -430,6 +430,11 @@ def destinations(op: Op) -> tuple[bool, ...]:
     return tuple(spec.role is Role.DST for spec in op.specs) or (False,) * len(op.operands)
 
 
+def sources(op: Op) -> tuple[bool, ...]:
+    """For each operand, whether the instruction reads its registers: an address's too."""
+    return tuple(spec.role is not Role.DST or spec.read for spec in op.specs) or (True,) * len(op.operands)
+
+
 _CARRY_IN = frozenset({"addc", "subc", "madc"})
 
 
@@ -463,8 +468,8 @@ def cells_read(step: Step) -> list[Cell]:
             read.append(program.common_cell(program.frame))
         return read
     cells = []
-    for operand, written in zip(step.op.operands, destinations(step.op), strict=True):
-        if not written:
+    for operand, is_read in zip(step.op.operands, sources(step.op), strict=True):
+        if is_read:
             cells += [step.scope.cell(reg) for reg in registers_in(operand)]
     if step.guard is not None:
         cells.append(step.scope.cell(step.guard))

@@ -47,6 +47,7 @@ Separated by comma and blank:
             constant. Its type is the modifier ``type``, or pred for p and q
 ``a:u32``   a type of its own, or that of another modifier (``a:atype``); ``:wide`` is twice the width of ``type``;
             ``:any`` is unchecked
+``+d``      a destination that is read first: what is added to
 ``d~``      the register may be wider than the type (ld, st, cvt)
 ``d^``      the sink ``_`` may stand there; in a pair before the bar for the first, at the end for the second. Some
             elements of a vector may be ``_`` in a result, and in a source that has this mark
@@ -108,6 +109,8 @@ class OperandSpec(Struct, frozen=True):
     role: Role
     type: str = "type"
     optional: bool = False
+    #: A destination that is read as well.
+    read: bool = False
     relaxed: bool = False
     negatable: bool = False
     #: May be a special register; ``address``: may be the address of a variable (of a function too when special).
@@ -387,7 +390,7 @@ _FORM = re.compile(r"(?P<opcode>[a-z_0-9]+)(?P<modifiers>\S*)\s*(?P<operands>.*)
 _MODIFIER = re.compile(r"(?P<optional>\{)?(?P<dot>[.:])(?P<name>\w+)\}?")
 _TOGETHER = re.compile(r"\{((?:\.\w+){2,})\}")
 _OPERAND = re.compile(
-    r"(?P<pre>[-!%&#$]*|@{1,2})"
+    r"(?P<pre>[-+!%&#$]*|@{1,2})"
     r"(?:\[(?P<address>\w+)(?P<coords>\S*)\]|\{(?P<braces>\w+)(?:\*(?P<count>[\w*/]+))?\}|(?P<scalar>\w+))"
     r"(?:\.(?P<part>\w+))?(?P<relaxed>~)?(?P<sink>\^)?(?P<pair>\|\w+|\{\|\w+\})?"
     r"(?P<second_sink>(?<=[}\w])\^)?(?::(?P<type>\w+))?(?:\?(?P<when>\w+))?"
@@ -463,6 +466,7 @@ def _operand(text: str, *, optional: bool = False) -> OperandSpec:
         role=role,
         type=m["type"] or ("pred" if predicate else "any" if role is Role.ADDRESS or name == "_" else "type"),
         optional=optional,
+        read="+" in m["pre"],
         relaxed=bool(m["relaxed"]),
         negatable="!" in m["pre"] or "-" in m["pre"],
         special="%" in m["pre"],

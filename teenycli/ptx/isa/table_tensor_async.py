@@ -42,7 +42,7 @@ def _product(dtype: str, register: str, count: str, types: str, k: int, ns: tupl
     head = f"wgmma:mma_async{'.sp' if sparse else ''}.sync.aligned.shape{extra}.dtype.atype.btype"
     middle = f"b:u64{', e:b32, #selector:u32' if sparse else ''}, !c{scales}"
     for a, transpose in (("a:u64", ", #trans_a:s32, #trans_b:s32"), ("{a*4}:b32", ", #trans_b:s32")):
-        form(f"{head} {{d*{count}}}:{register}, {a}, {middle}{transpose if transposes else ''}", slots,
+        form(f"{head} +{{d*{count}}}:{register}, {a}, {middle}{transpose if transposes else ''}", slots,
              ptx=(8, 2) if sparse else (8, 0), sm=90, suffix="a")  # fmt: skip
 
 

@@ -94,6 +94,7 @@ def multiplied(
         ld.param.u64 %at, [c]; mad.wide.u32 %at, %t, {4 * count}, %at; setp.ne.u32 %keep, {keeps}, 0;
         {" ".join(f"ld.global.b32 {name}, [%at+{4 * k}];" for k, name in enumerate(names))}
         mov.b64 %left, {descriptors[0]}; mov.b64 %right, {descriptors[1]};
+        bar.sync 1; // what is added to is held across it, though nothing else reads it before it is written
         wgmma.fence.sync.aligned;
         wgmma.mma_async.sync.aligned.m64n{columns}k{depth}{extra}.{dtype}.{type}.{type} {{{", ".join(names)}}},
             {left}, %right, %keep{tail};
