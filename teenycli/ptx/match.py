@@ -285,6 +285,8 @@ def _constant(kind: str | None, spec: OperandSpec, constant: Int | Float) -> str
         return f"{'a floating-point constant' if is_float else 'an integer'} is no .{kind}"
     if isinstance(constant, Float) and kind[0] == "b" and kind != f"b{constant.width}":
         return f"a floating-point constant of {constant.width} bits is no .{kind}"
+    if spec.values and isinstance(constant, Int) and constant.value not in spec.values:
+        return f"{spec.name} is {' or '.join(map(str, spec.values))}, not {constant.value}"
     return None
 
 

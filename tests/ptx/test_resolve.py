@@ -136,6 +136,18 @@ class TestRefusals:
         caught = error("add.s32 %r1,%rd1,%r2;")
         assert "'add.s32' does not take its operand 2: '%rd1' is .b64, .s32 is wanted" in str(caught)
 
+    @pytest.mark.parametrize(
+        ("tail", "why"),
+        [("0, 1, 0, 0", "scale_a is -1 or 1, not 0"), ("1, -3, 0, 0", "scale_b is -1 or 1, not -3"),
+         ("1, 1, 2, 0", "trans_a is 0 or 1, not 2")],
+    )  # fmt: skip
+    def test_a_constant_that_is_none_of_those_it_may_be(self, tail: str, why: str) -> None:
+        product = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, %p1"
+        code(f"{product}, -1, 1, 0, 1;")
+        caught = error(f"{product}, {tail};")
+        assert caught.finding.id == "bad-operand"
+        assert why in str(caught)
+
     def test_an_unknown_opcode_gets_a_suggestion(self) -> None:
         caught = error("addd.s32 %r1,%r2,%r3;")
         assert (caught.finding.id, caught.finding.hint) == ("unknown-opcode", "did you mean 'add'?")

@@ -59,7 +59,7 @@ Separated by comma and blank:
 ``!c``      a predicate that may be negated; ``-c`` a register that may be
 ``%a``      may also be a special register, or the address of a variable or function
 ``&a``      may also be the address of a variable
-``#n``      a constant only; ``$n`` a register only
+``#n``      a constant only; ``#n:s32=-1/1`` one of these; ``$n`` a register only
 ``[a]``     an address; ``[a,{c*2}:s32]`` one that takes coordinates after a comma; ``{,s}`` in it one left out at will
 ``@t``      a label; ``@@t`` a table of labels or functions
 ``_``       the sink only
@@ -113,6 +113,8 @@ class OperandSpec(Struct, frozen=True):
     read: bool = False
     relaxed: bool = False
     negatable: bool = False
+    #: What a constant may be; any where there are none.
+    values: tuple[int, ...] = ()
     #: May be a special register; ``address``: may be the address of a variable (of a function too when special).
     special: bool = False
     #: May be a register only; else a constant too, where it is a source.
@@ -393,7 +395,7 @@ _OPERAND = re.compile(
     r"(?P<pre>[-+!%&#$]*|@{1,2})"
     r"(?:\[(?P<address>\w+)(?P<coords>\S*)\]|\{(?P<braces>\w+)(?:\*(?P<count>[\w*/]+))?\}|(?P<scalar>\w+))"
     r"(?:\.(?P<part>\w+))?(?P<relaxed>~)?(?P<sink>\^)?(?P<pair>\|\w+|\{\|\w+\})?"
-    r"(?P<second_sink>(?<=[}\w])\^)?(?::(?P<type>\w+))?(?:\?(?P<when>\w+))?"
+    r"(?P<second_sink>(?<=[}\w])\^)?(?::(?P<type>\w+))?(?:=(?P<values>[-\d/]+))?(?:\?(?P<when>\w+))?"
 )
 _COORD = re.compile(r"\{,(?P<optional>[\w:&]+)\}|,(?P<required>\{\w+\*\d\}[\w:]*|[^,{]+)")
 _COUNT = re.compile(r"(\d+|n|num)(?:([*/])(\d+))?")
@@ -469,6 +471,7 @@ def _operand(text: str, *, optional: bool = False) -> OperandSpec:
         read="+" in m["pre"],
         relaxed=bool(m["relaxed"]),
         negatable="!" in m["pre"] or "-" in m["pre"],
+        values=tuple(map(int, (m["values"] or "").split("/"))) if m["values"] else (),
         special="%" in m["pre"],
         register="$" in m["pre"],
         address="%" in m["pre"] or "&" in m["pre"],

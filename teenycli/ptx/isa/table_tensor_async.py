@@ -16,7 +16,8 @@ form("wgmma:wait_group.sync.aligned #n:u32", ptx=(8, 0), sm=90, suffix="a")
 _EVERY_N = tuple(range(8, 257, 8))
 #: The N of integer and single-bit shapes: 24, then multiples of 16.
 _INTEGER_N = (8, 16, 24, *range(32, 257, 16))
-_SCALES = ", #scale_a:s32, #scale_b:s32"
+_SCALES = ", #scale_a:s32=-1/1, #scale_b:s32=-1/1"
+_TRANSPOSE_A, _TRANSPOSE_B = ", #trans_a:s32=0/1", ", #trans_b:s32=0/1"
 
 #: (type of D, of its registers, their number, types of A and B, K, N, scales, whether A and B may be transposed).
 _PRODUCTS: tuple[tuple[str, str, str, str, int, tuple[int, ...], str, bool], ...] = (
@@ -41,7 +42,7 @@ def _product(dtype: str, register: str, count: str, types: str, k: int, ns: tupl
     extra = {"s8 u8": "{.satfinite}", "b1": ".op.popc"}.get(types, "")
     head = f"wgmma:mma_async{'.sp' if sparse else ''}.sync.aligned.shape{extra}.dtype.atype.btype"
     middle = f"b:u64{', e:b32, #selector:u32' if sparse else ''}, !c{scales}"
-    for a, transpose in (("a:u64", ", #trans_a:s32, #trans_b:s32"), ("{a*4}:b32", ", #trans_b:s32")):
+    for a, transpose in (("a:u64", _TRANSPOSE_A + _TRANSPOSE_B), ("{a*4}:b32", _TRANSPOSE_B)):
         form(f"{head} +{{d*{count}}}:{register}, {a}, {middle}{transpose if transposes else ''}", slots,
              ptx=(8, 2) if sparse else (8, 0), sm=90, suffix="a")  # fmt: skip
 
