@@ -161,6 +161,66 @@ def test_scales_and_sums_that_are_not_kept(scales: tuple[int, int], keeps: int) 
     np.testing.assert_array_equal(result, scales[0] * scales[1] * exact(a, b) + keeps * c)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sums_that_stay_within_what_they_can_hold(sign: int) -> None:
+    a, b = np.full((64, 32), 100, np.int8), np.full((32, 24), sign * 100, np.int8)
+    c = np.full((64, 24), sign * (2**31 - 1000))
+    clamped = multiplied(a, b, c, "s8", "s32", 0, scales=None, extra=".satfinite")
+    np.testing.assert_array_equal(clamped, 2**31 - 1 if sign > 0 else -(2**31))
+    wrapped = multiplied(a, b, c, "s8", "s32", 0, scales=None)
+    np.testing.assert_array_equal(wrapped, (c + sign * 320000 + 2**31) % 2**32 - 2**31)
+
+
+#: What all elements of A and B are, as they lie in a word; of tf32 and e4m3.
+SINGLE_1, BYTES_1 = 0x3F800000, 0x38383838
+
+
+@pytest.mark.parametrize("columns", [8, 64, 256])
+def test_products_of_several_depths_in_one_kernel(columns: int) -> None:
+    count = columns // 2
+    of_d = f"{{{', '.join(f'%r{k}' for k in range(count))}}}"
+    fill = """
+        bar.sync 0; mov.u32 %s, %t; F{0}: mad.lo.u32 %at32, %s, 4, %room; st.shared.b32 [%at32], {1};
+        add.u32 %s, %s, 128; setp.lt.u32 %q, %s, 8192; @%q bra F{0}; bar.sync 0;
+        """
+    text = f"""
+        .version 8.0
+        .target sm_90a
+        .address_size 64
+        .visible .entry k(.param .u64 out) {{
+        .shared .align 1024 .b8 room[32768];
+        .reg .b32 %r<130>, %t, %s, %at32, %room; .reg .b64 %at, %d; .reg .pred %p, %q;
+        mov.u32 %t, %tid.x; mov.u32 %room, room; setp.ne.u32 %p, 0, 1; mov.b64 %d, {descriptor(0, 16, 1024, 1)};
+        {fill.format(0, SINGLE_1)}
+        wgmma.mma_async.sync.aligned.m64n{columns}k8.f32.tf32.tf32 {of_d}, %d, %d, !%p, 1, 1;
+        {fill.format(1, BYTES_1)}
+        wgmma.mma_async.sync.aligned.m64n{columns}k32.f32.e4m3.e4m3 {of_d}, %d, %d, %p, 1, 1;
+        ld.param.u64 %at, [out]; mad.wide.u32 %at, %t, {count * 4}, %at;
+        {" ".join(f"st.global.b32 [%at+{4 * k}], %r{k};" for k in range(count))}
+        ret; }}
+        """
+    out = np.zeros((128, count), np.float32)
+    Rig(text).run([out], block=(128,))
+    np.testing.assert_array_equal(out, 8 + 32)
+
+
+def test_a_guard_that_fails_reads_no_matrix() -> None:
+    text = f"""
+        .version 8.0
+        .target sm_90a
+        .address_size 64
+        .visible .entry k(.param .u64 out) {{ .reg .b32 %r<4>, %t; .reg .b64 %a, %at; .reg .pred %p, %q;
+        setp.ne.u32 %p, 0, 1; setp.ne.u32 %q, 0, 0; mov.b64 %a, {descriptor(1024, 16, 1024, 1) | 3 << 49};
+        mov.b32 %r0, 7; mov.b32 %r1, 7; mov.b32 %r2, 7; mov.b32 %r3, 7;
+        @%q wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%r0, %r1, %r2, %r3}}, %a, %a, %p, 1, 1, 0, 0;
+        mov.u32 %t, %tid.x; ld.param.u64 %at, [out]; mad.wide.u32 %at, %t, 16, %at;
+        st.global.v4.b32 [%at], {{%r0, %r1, %r2, %r3}}; ret; }}
+        """
+    out = np.zeros((128, 4), np.uint32)
+    Rig(text).run([out], block=(128,))
+    np.testing.assert_array_equal(out, 7)
+
+
 def test_a_matrix_beyond_shared_memory_is_stopped() -> None:
     for at in ("A", "B"):
         text = f"""

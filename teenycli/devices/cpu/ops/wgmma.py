@@ -44,28 +44,30 @@ def _takes(mods: Mods) -> bool:
 @lowers("wgmma", takes=_takes)
 def _product(x: Lowering, inst: Inst) -> None:
     given, mods, w = named_operands(inst), inst.op.mods, x.w
+    going = "true" if x.guard is None else w.assign(f"icmp ne i{w.width} {x.bits_of(x.exec)}, 0")
     _, columns, depth = shape_of(mods)
     kind = "i32" if mods["dtype"] == "s32" else "float"
     constants = {name: operand.value for name, operand in given.items() if isinstance(operand, Int)}
-    left = _elements_of_a(x, mods, given["a"], depth, transposed=constants.get("trans_a", 0) == 1)
+    left = _elements_of_a(x, mods, given["a"], depth, going, transposed=constants.get("trans_a", 0) == 1)
     if constants.get("scale_a", 1) * constants.get("scale_b", 1) < 0:
         left = [w.unary("fneg", element) for element in left]
-    a = _room(x, "a", 2 * depth * LANES * 4)
+    a = _room(x, f"a.{depth}", 2 * depth * LANES * 4)
     for k, element in enumerate(left):
         _store(w, a, k, element)
-    b = _room(x, f"b.{columns}", depth * columns * 4)
+    b = _room(x, f"b.{columns}.{depth}", depth * columns * 4)
     loader = _loader(x.unit, mods["btype"], depth, transposed=constants.get("trans_b", 0) == 1)
-    desc = _checked(x, given["b"]).text
-    fine = w.assign(f"call i1 @{loader}(ptr %ctx, i64 {desc}, ptr {b}, i64 {columns}, i32 {x.site()})")
-    going = w.fresh_label("loaded")
-    w.branch(fine, going, "dead", likely=True)
-    w.label(going)
+    desc = _checked(x, given["b"], going).text
+    args = f"i1 {going}, i64 {desc}, ptr {b}, i64 {columns}, i32 {x.site()}"
+    loaded = w.fresh_label("loaded")
+    w.branch(w.assign(f"call i1 @{loader}(ptr %ctx, {args})"), loaded, "dead", likely=True)
+    w.label(loaded)
     d = _room(x, f"d.{columns}", columns // 2 * LANES * 4)
     targets = x.elements(given["d"])
     keeps = x.read(given["c"], "i1")
     for k, value in enumerate(_sums(x, mods["dtype"], targets)):
         _store(w, d, k, w.select(keeps, value, Value(kind, "0" if kind == "i32" else "0.0", True)))
-    w.line(f"call void @{_multiplier(x.unit, kind, depth)}(ptr {d}, ptr {a}, ptr {b}, i64 {columns})")
+    multiplier = _multiplier(x.unit, kind, depth, clamps="satfinite" in mods)
+    w.line(f"call void @{multiplier}(ptr {d}, ptr {a}, ptr {b}, i64 {columns})")
     sums = [Value(kind, _load(w, d, k, kind), False, kind == "float") for k in range(columns // 2)]
     if mods["dtype"] == "f16":
         sums = [pack(w, *(fp.narrow(w, "f16", each) for each in sums[k : k + 2])) for k in range(0, len(sums), 2)]
@@ -97,14 +99,14 @@ def _sums(x: Lowering, dtype: str, registers: list[Operand | None]) -> list[Valu
 # --- A ---------------------------------------------------------------------------------------------------------------
 
 
-def _elements_of_a(x: Lowering, mods: Mods, a: Operand, depth: int, *, transposed: bool) -> list[Value]:
+def _elements_of_a(x: Lowering, mods: Mods, a: Operand, depth: int, going: str, *, transposed: bool) -> list[Value]:
     """For rows of the upper eight and then of the lower, the elements along K, each where its row is wanted."""
     w, kind = x.w, KINDS[mods["atype"]]
     layout = of_a(2, 4, kind.parts)
     if isinstance(a, Vec):
         registers = [w.varying(x.read(register, "i32")) for register in x.elements(a)]
     else:
-        registers = _fragment(x, mods["atype"], _checked(x, a), transposed=transposed)
+        registers = _fragment(x, mods["atype"], _checked(x, a, going), transposed=transposed)
     elements = [element for register in registers for element in kind.split(w, register)]
     where = owners(layout)
     return [
@@ -137,13 +139,15 @@ def _lanes(values: list[int]) -> Value:
     return Value("i64", "<" + ", ".join(f"i64 {value}" for value in values) + ">", False)
 
 
-def _checked(x: Lowering, operand: Operand) -> Value:
-    """A descriptor, which all lanes share; a fault where its pattern begins elsewhere than at a multiple of itself."""
+def _checked(x: Lowering, operand: Operand, going: str) -> Value:
+    """A descriptor, which all lanes share; a fault where its pattern begins elsewhere than at a multiple of itself
+    and some lane is ``going`` to multiply."""
     w = x.w
     desc = w.first(x.read(operand, "i64"))
     offset = w.both(w.binary("lshr", desc, integer("i64", 49)), integer("i64", 7))
     bad, fine = w.fresh_label("shifted"), w.fresh_label("aligned")
-    w.branch(w.compare("icmp eq", offset, integer("i64", 0)).text, fine, bad, likely=True)
+    shifted = w.compare("icmp ne", offset, integer("i64", 0)).text
+    w.branch(w.assign(f"and i1 {shifted}, {going}"), bad, fine, likely=False)
     w.label(bad)
     x.fault(FaultKind.DESCRIPTOR, "0", offset.text)
     w.label(fine)
@@ -211,14 +215,18 @@ class Descriptor(Struct, frozen=True):
 
 
 def _loader(unit: Unit, type: str, depth: int, *, transposed: bool) -> str:
-    """``i1 @teeny.wgmma.b…(ctx, descriptor, to, columns, site)``: B as singles or words, a row of it after the other;
-    false after a fault."""
+    """``i1 @teeny.wgmma.b…(ctx, going, descriptor, to, columns, site)``: B as singles or words, a row of it after the
+    other; false after a fault."""
     name = f"teeny.wgmma.b.{type}{'.trans' if transposed else ''}"
     if name in unit.helpers:
         return name
     locate, size = require_locate(unit, "shared"), _SIZES[type]
     w = Writer(unit)
     w.current = "entry"
+    w.branch("%going", "load", "done")
+    w.label("done")
+    w.line("ret i1 true")
+    w.label("load")
     matrix = Descriptor.read(w, Value("i64", "%desc", True))
     base, have = (
         w.assign(f"load i64, ptr {w.assign(f'getelementptr i8, ptr %ctx, i64 {context_at(field)}')}")
@@ -246,7 +254,7 @@ def _loader(unit: Unit, type: str, depth: int, *, transposed: bool) -> str:
         return [w.assign(f"add i64 {outer[0]}, 1")]
 
     w.loop([("i64", "0")], lambda outer: w.assign(f"icmp ult i64 {outer[0]}, %columns"), column)
-    params = "ptr %ctx, i64 %desc, ptr %to, i64 %columns, i32 %site"
+    params = "ptr %ctx, i1 %going, i64 %desc, ptr %to, i64 %columns, i32 %site"
     head = f"define internal i1 @{name}({params}) noinline nounwind #0 {{"
     unit.helpers[name] = "\n".join([head, "entry:", *w.lines, "  ret i1 true", "}\n"])
     return name
@@ -264,9 +272,10 @@ def _scalar(w: Writer, type: str, loaded: str) -> Value:
     return fp.widen(w, type, raw)
 
 
-def _multiplier(unit: Unit, kind: str, depth: int) -> str:
-    """``void @teeny.wgmma…(d, a, b, columns)``: eight columns of D after the other."""
-    name = f"teeny.wgmma.{kind}.{depth}"
+def _multiplier(unit: Unit, kind: str, depth: int, *, clamps: bool) -> str:
+    """``void @teeny.wgmma…(d, a, b, columns)``: eight columns of D after the other; ``clamps`` where it is of integers
+    whose sum stays within what they can hold."""
+    name = f"teeny.wgmma.{kind}.{depth}{'.satfinite' if clamps else ''}"
     if name in unit.helpers:
         return name
     w = Writer(unit)
@@ -275,7 +284,8 @@ def _multiplier(unit: Unit, kind: str, depth: int) -> str:
     def block(names: list[str]) -> list[str]:
         column = names[0]
         room = w.assign(f"getelementptr i8, ptr %d, i64 {w.assign(f'mul i64 {column}, {LANES * 4 // 2}')}")
-        sums = [Value(kind, _load(w, room, e, kind), False) for e in range(4)]
+        held = [Value(kind, _load(w, room, e, kind), False) for e in range(4)]
+        sums = [integer(kind, 0)] * 4 if clamps else list(held)
         for k in range(depth):
             at = w.assign(f"add i64 {w.assign(f'mul i64 %columns, {k}')}, {column}")
             row = w.assign(f"load <8 x {kind}>, ptr {w.assign(f'getelementptr i32, ptr %b, i64 {at}')}, align 4")
@@ -284,8 +294,8 @@ def _multiplier(unit: Unit, kind: str, depth: int) -> str:
                 spread = w.assign(f"shufflevector <8 x {kind}> {row}, <8 x {kind}> poison, <{LANES} x i32> <{picks}>")
                 p, q = Value(kind, _load(w, "%a", e // 2 * depth + k, kind), False), Value(kind, spread, False)
                 sums[e] = w.add(sums[e], w.binary("mul", p, q)) if kind == "i32" else w.intrinsic("fma", p, q, sums[e])
-        for e, value in enumerate(sums):
-            _store(w, room, e, value)
+        for e, (value, before) in enumerate(zip(sums, held, strict=True)):
+            _store(w, room, e, w.intrinsic("sadd.sat", before, value) if clamps else value)
         return [w.assign(f"add i64 {column}, 8")]
 
     w.loop([("i64", "0")], lambda names: w.assign(f"icmp ult i64 {names[0]}, %columns"), block)
