@@ -27,14 +27,21 @@ _SWIZZLES = ("none", "32B", "64B", "128B")
 
 
 def encoded(of: TensorMap, address: int) -> bytes:
-    """A map over memory at ``address``. Raises TeenyError ``unsupported-instruction`` of one that is interleaved."""
+    """A map over memory at ``address``. Raises TeenyError ``unsupported-instruction`` of one that is interleaved, or
+    whose box's rows are shorter than its swizzle: no document says where in shared memory such rows lie."""
+    row, swizzle = of.box[-1] * of.dtype.size, _SWIZZLES.index(of.swizzle)
+    lacking = None
     if of.interleave != "none":
-        message = f"the CPU device cannot run copies by '{of.name}', a tensor map with interleave {of.interleave}"
+        lacking = f"interleave {of.interleave}"
+    elif swizzle and row != 16 << swizzle:
+        lacking = f"swizzle {of.swizzle} for rows of {row} bytes"
+    if lacking is not None:
+        message = f"the CPU device cannot run copies by '{of.name}', a tensor map with {lacking}"
         hint = "an NVIDIA GPU can: --device cuda"
         raise TeenyError("unsupported-instruction", message, hint=hint, exit=Exit.UNSUPPORTED)
     ones = (1,) * (RANK - len(of.shape))
     shape, box, steps = ((*reversed(each), *ones) for each in (of.shape, of.box, of.element_strides))
     strides = (*reversed(of.strides), *(0,) * (RANK - 1 - len(of.strides)))
     kind = _TYPES.get(of.dtype.name, _BY_SIZE[of.dtype.size])
-    head = struct.pack("<Q6B2x", address, kind, len(of.shape), 0, _SWIZZLES.index(of.swizzle), 0, of.fill == "nan")
+    head = struct.pack("<Q6B2x", address, kind, len(of.shape), 0, swizzle, 0, of.fill == "nan")
     return (head + struct.pack("<5Q4Q5H5B", *shape, *strides, *box, *steps)).ljust(of.SIZE, b"\0")

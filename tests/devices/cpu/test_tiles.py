@@ -162,8 +162,9 @@ def test_a_box_goes_to_the_tensor_as_far_as_it_is_within(
     assert after.tobytes() == want.tobytes()
 
 
-def test_a_map_that_is_interleaved_is_refused() -> None:
-    of, data = a_map("f16", (2, 4, 16), (1, 2, 8), interleave="16B")
+@pytest.mark.parametrize("how", [{"interleave": "16B"}, {"swizzle": "32B"}])
+def test_a_map_whose_tiles_lie_as_no_document_says_is_refused(how: dict[str, Any]) -> None:
+    of, data = a_map("f16", (2, 4, 16), (1, 2, 8), **how)
     with pytest.raises(TeenyError) as caught:
         copied(of, (0, 0, 0), data, np.zeros(ROOM, np.uint8))
     assert caught.value.finding.id == "unsupported-instruction"
