@@ -329,6 +329,10 @@ class Lowering:
             known = self.known_specials[key] = Value(type, name, uniform)
         return known
 
+    def room(self, name: str, nbytes: int) -> str:
+        """A pointer to as many bytes of the function's own: those that were asked for first under this name."""
+        return self.in_head(Special(name), "ptr", True, f"alloca [{nbytes} x i8], align 64").text
+
     # --- faults ----------------------------------------------------------------------------------------------------
 
     def site(self) -> int:

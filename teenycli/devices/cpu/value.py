@@ -48,6 +48,11 @@ def integer(type: str, value: int) -> Value:
     return Value(type, str(value), True)
 
 
+def lane_constants(type: str, values: Iterable[int]) -> Value:
+    """An integer constant for each lane of a vector."""
+    return Value(type, f"<{', '.join(f'{type} {integer(type, value).text}' for value in values)}>", False)
+
+
 def floating(type: str, value: float) -> Value:
     """A float or double constant. LLVM writes both as the 16 hex digits of a double."""
     if type == "float":
@@ -147,6 +152,12 @@ class Writer:
     def branch(self, condition: str, then: str, other: str, likely: bool | None = None) -> None:
         weights = "" if likely is None else f", !prof !{0 if likely else 1}"
         self.line(f"br i1 {condition}, label %{then}, label %{other}{weights}")
+
+    def go_on(self, condition: str) -> None:
+        """Go on where ``condition`` (an i1) holds, as it nearly always does, and else to the block ``dead``."""
+        fine = self.fresh_label("fine")
+        self.branch(condition, fine, "dead", likely=True)
+        self.label(fine)
 
     def loop(
         self,

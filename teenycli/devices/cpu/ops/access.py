@@ -266,9 +266,7 @@ def _locate(x: Lowering, access: Access, address: str, lane: str) -> str:
         address = w.assign(f"or i64 {address}, {PARAM_ID << ID_SHIFT}")
     name = require_locate(x.unit, window + (".store" if access.store else ""))
     host = w.assign(f"call i64 @{name}(ptr %ctx, i64 {address}, i64 {access.span}, i32 {x.site()}, i32 {lane})")
-    fine = w.fresh_label("fine")
-    w.branch(w.assign(f"icmp ne i64 {host}, 0"), fine, "dead", likely=True)
-    w.label(fine)
+    w.go_on(w.assign(f"icmp ne i64 {host}, 0"))
     return host
 
 

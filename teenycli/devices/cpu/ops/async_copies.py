@@ -58,9 +58,7 @@ def located(
     name = require_locate(x.unit, window + (".store" if store else ""), run=True)
     given = f"i64 {address}, i64 {span}, i64 {align or span}, i32 {x.site()}, i32 {lane}"
     host = w.assign(f"call i64 @{name}(ptr %ctx, {given})")
-    fine = w.fresh_label("fine")
-    w.branch(w.assign(f"icmp ne i64 {host}, 0"), fine, "dead", likely=True)
-    w.label(fine)
+    w.go_on(w.assign(f"icmp ne i64 {host}, 0"))
     return host
 
 

@@ -17,8 +17,8 @@ from teenycli.devices.cpu.ops.outlined import outlined
 from teenycli.devices.cpu.ops.parts import part_bits
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import Mods, lowers
-from teenycli.devices.cpu.value import Unit, Value, Writer, integer
-from teenycli.ptx.code import Operand, Special
+from teenycli.devices.cpu.value import Unit, Value, Writer, integer, lane_constants
+from teenycli.ptx.code import Operand
 
 #: Rows of a matrix, and their bytes.
 _ROWS, _ROW = 8, 16
@@ -63,7 +63,7 @@ def _movmatrix(x: Lowering, inst: Inst) -> None:
 
 def _matrix(x: Lowering, m: int) -> str:
     """Where matrix m is in the room."""
-    room = x.in_head(Special("matrices"), "ptr", True, f"alloca [{4 * _ROWS * _ROW} x i8], align 64").text
+    room = x.room("matrices", 4 * _ROWS * _ROW)
     return x.w.assign(f"getelementptr i8, ptr {room}, i64 {m * _ROWS * _ROW}") if m else room
 
 
@@ -127,5 +127,4 @@ def _transposed(w: Writer, given: list[Value]) -> list[Value]:
     )
     low = w.either(w.both(first, integer("i32", 0xFFFF)), w.binary("shl", second, integer("i32", 16)))
     high = w.either(w.binary("lshr", first, integer("i32", 16)), w.both(second, integer("i32", -65536)))
-    is_odd = "<" + ", ".join(f"i1 {'true' if lane // 4 % 2 else 'false'}" for lane in range(LANES)) + ">"
-    return [w.select(Value("i1", is_odd, False), high, low)]
+    return [w.select(lane_constants("i1", (lane // 4 % 2 for lane in range(LANES))), high, low)]

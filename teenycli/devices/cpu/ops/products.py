@@ -110,13 +110,18 @@ def _mma(x: Lowering, inst: Inst) -> None:
     product = Product(
         mods["atype"], mods["btype"], mods["ctype"], mods["dtype"], of_a(rows // 8, len(a), kind.parts),
         of_b(columns // 8, len(b), kind.parts), of_c(rows // 8, columns // 8),
-        depth // (32 if mods["atype"] == "b1" else 1), mods,
+        depth_of(mods["atype"], depth), mods,
     )  # fmt: skip
     held = kind.held, kind.held, SUMS[mods["ctype"]][0]
     registers = [[x.read(operand, type) for operand in each] for each, type in zip((a, b, c), held, strict=True)]
     found = product_of(x, f"mma.{mods['shape']}", product, registers)
     for target, value in zip(x.elements(given["d"]), found, strict=True):
         x.write(target, value)
+
+
+def depth_of(type: str, k: int) -> int:
+    """How many elements of A, as ``KINDS`` counts them, lie along K: single bits are 32 to one."""
+    return k // 32 if type == "b1" else k
 
 
 def shape_of(mods: Mods) -> tuple[int, int, int]:

@@ -42,9 +42,7 @@ def _tile(x: Lowering, inst: Inst) -> None:
         numbers = ", ".join(f"i32 {each}" for each in [*where, *("0",) * (RANK - len(where))])
         given = f"ptr %ctx, i64 {host}, i64 {to}, {numbers}, i32 {x.site()}, i32 {lane}"
         moved = x.w.assign(f"call i64 @{helper}({given})")
-        fine = x.w.fresh_label("fine")
-        x.w.branch(x.w.assign(f"icmp sge i64 {moved}, 0"), fine, "dead", likely=True)
-        x.w.label(fine)
+        x.w.go_on(x.w.assign(f"icmp sge i64 {moved}, 0"))
         return moved
 
     moved = each_lane(x, [full_address(x, map, map_at), full_address(x, room, room_at), *coordinates], "i64", copy)
@@ -69,8 +67,7 @@ class _Map:
         self.steps = [self._at_least_one(self._field(STEPS + k, 1)) for k in range(RANK)]
         #: Elements of the box in shared memory.
         self.counts = [self._count(k) for k in range(RANK)]
-        mask = w.assign(f"sub i64 {w.assign(f'shl i64 1, {self._field(SWIZZLE, 1)}')}, 1")
-        self.swizzle = mask
+        self.swizzle = w.assign(f"sub i64 {w.assign(f'shl i64 1, {self._field(SWIZZLE, 1)}')}, 1")
         self.fills = w.assign(f"icmp ne i64 {self._field(FILL, 1)}, 0")
 
     def _field(self, offset: int, size: int) -> str:
@@ -203,9 +200,7 @@ def _located(w: Writer, locate: str, address: str, span: str, align: str) -> str
     """A checked host address; leaves the function after a fault."""
     given = f"ptr %ctx, i64 {address}, i64 {span}, i64 {align}, i32 %site, i32 %lane"
     host = w.assign(f"call i64 @{locate}({given})")
-    fine = w.fresh_label("fine")
-    w.branch(w.assign(f"icmp ne i64 {host}, 0"), fine, "dead", likely=True)
-    w.label(fine)
+    w.go_on(w.assign(f"icmp ne i64 {host}, 0"))
     return host
 
 

@@ -7,7 +7,7 @@ from teenycli.devices.cpu.layout import FaultKind
 from teenycli.devices.cpu.lower import Lowering
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import lowers
-from teenycli.devices.cpu.value import Value, floating, integer
+from teenycli.devices.cpu.value import Value, floating, integer, lane_constants
 from teenycli.ptx.code import Operand, Pair
 from teenycli.ptx.model import Int
 
@@ -114,7 +114,7 @@ def _shfl(x: Lowering, inst: Inst) -> None:
     if fixed is not None:
         lanes, inside = fixed
         result = value if value.uniform else _fixed_permutation(x, value, lanes)
-        valid = Value("i1", "<" + ", ".join(f"i1 {'true' if b else 'false'}" for b in inside) + ">", False)
+        valid = lane_constants("i1", inside)
     else:
         lane, valid = _sources(x, mode, x.read(inst.op.operands[2], "i32"), x.read(inst.op.operands[3], "i32"))
         result = _permuted(x, value, lane)

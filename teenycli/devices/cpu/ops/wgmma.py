@@ -23,13 +23,12 @@ from teenycli.devices.cpu.ops.memory import gather
 from teenycli.devices.cpu.ops.products import KINDS, shape_of
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import Mods, lowers
-from teenycli.devices.cpu.value import Unit, Value, Writer, integer
-from teenycli.ptx.code import Operand, Special, Vec
+from teenycli.devices.cpu.value import Unit, Value, Writer, integer, lane_constants
+from teenycli.ptx.code import Operand, Vec
 from teenycli.ptx.model import Int
 
-#: Bytes of K in one instruction, whatever the type.
-_DEPTH = 32
-_SIZES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1}
+#: Bytes of an element, by type.
+_SIZES = {type: 4 // KINDS[type].parts for type in ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8")}
 
 
 @lowers("wgmma", takes=lambda mods: bool({"fence", "commit_group", "wait_group"} & mods.keys()))
@@ -51,17 +50,15 @@ def _product(x: Lowering, inst: Inst) -> None:
     left = _elements_of_a(x, mods, given["a"], depth, going, transposed=constants.get("trans_a", 0) == 1)
     if constants.get("scale_a", 1) * constants.get("scale_b", 1) < 0:
         left = [w.unary("fneg", element) for element in left]
-    a = _room(x, f"a.{depth}", 2 * depth * LANES * 4)
+    a = x.room(f"wgmma.a.{depth}", 2 * depth * LANES * 4)
     for k, element in enumerate(left):
         _store(w, a, k, element)
-    b = _room(x, f"b.{columns}.{depth}", depth * columns * 4)
+    b = x.room(f"wgmma.b.{columns}.{depth}", depth * columns * 4)
     loader = _loader(x.unit, mods["btype"], depth, transposed=constants.get("trans_b", 0) == 1)
     desc = _checked(x, given["b"], going).text
     args = f"i1 {going}, i64 {desc}, ptr {b}, i64 {columns}, i32 {x.site()}"
-    loaded = w.fresh_label("loaded")
-    w.branch(w.assign(f"call i1 @{loader}(ptr %ctx, {args})"), loaded, "dead", likely=True)
-    w.label(loaded)
-    d = _room(x, f"d.{columns}", columns // 2 * LANES * 4)
+    w.go_on(w.assign(f"call i1 @{loader}(ptr %ctx, {args})"))
+    d = x.room(f"wgmma.d.{columns}", columns // 2 * LANES * 4)
     targets = x.elements(given["d"])
     keeps = x.read(given["c"], "i1")
     for k, value in enumerate(_sums(x, mods["dtype"], targets)):
@@ -73,10 +70,6 @@ def _product(x: Lowering, inst: Inst) -> None:
         sums = [pack(w, *(fp.narrow(w, "f16", each) for each in sums[k : k + 2])) for k in range(0, len(sums), 2)]
     for target, value in zip(targets, sums, strict=True):
         x.write(target, value)
-
-
-def _room(x: Lowering, name: str, nbytes: int) -> str:
-    return x.in_head(Special(f"wgmma.{name}"), "ptr", True, f"alloca [{nbytes} x i8], align 64").text
 
 
 def _store(w: Writer, room: str, k: int, value: Value) -> None:
@@ -118,7 +111,7 @@ def _elements_of_a(x: Lowering, mods: Mods, a: Operand, depth: int, going: str, 
 
 def _fragment(x: Lowering, type: str, desc: Value, *, transposed: bool) -> list[Value]:
     """The registers that would hold this warp's rows of A."""
-    w, size, parts = x.w, _SIZES[type], 4 // _SIZES[type]
+    w, size, parts = x.w, _SIZES[type], KINDS[type].parts
     layout = of_a(2, 4, parts)
     matrix = Descriptor.read(w, desc)
     first = w.resize(w.both(Value("i32", "%w", True), integer("i32", 3)), "i64")
@@ -127,16 +120,12 @@ def _fragment(x: Lowering, type: str, desc: Value, *, transposed: bool) -> list[
     access = Access("shared", 1, each, 0, store=False)
     found = []
     for places in layout[:: 1 if transposed else parts]:
-        rows = w.add(first, _lanes([row for row, _ in places]))
-        place = matrix.place(w, rows, _lanes([k for _, k in places]), size, transposed=transposed)
+        rows = w.add(first, lane_constants("i64", [row for row, _ in places]))
+        place = matrix.place(w, rows, lane_constants("i64", [k for _, k in places]), size, transposed=transposed)
         found.append(gather(x, access, place)[0])
     if not transposed:
         return found
     return [pack(w, *found[k : k + 2]) for k in range(0, len(found), 2)]
-
-
-def _lanes(values: list[int]) -> Value:
-    return Value("i64", "<" + ", ".join(f"i64 {value}" for value in values) + ">", False)
 
 
 def _checked(x: Lowering, operand: Operand, going: str) -> Value:

@@ -13,10 +13,10 @@ from teenycli.devices.cpu.ops.access import Access
 from teenycli.devices.cpu.ops.async_copies import access_at, full_address, named_operands, window_of
 from teenycli.devices.cpu.ops.fragments import Layout, of_a, of_b, of_c
 from teenycli.devices.cpu.ops.memory import gather, scatter
-from teenycli.devices.cpu.ops.products import KINDS, SUMS, Product, product_of, shape_of
+from teenycli.devices.cpu.ops.products import KINDS, SUMS, Product, depth_of, product_of, shape_of
 from teenycli.devices.cpu.program import Inst
 from teenycli.devices.cpu.registry import Mods, lowers
-from teenycli.devices.cpu.value import Value, integer
+from teenycli.devices.cpu.value import Value, integer, lane_constants
 
 #: Bits of an element in memory.
 _BITS = {
@@ -30,7 +30,7 @@ def _layout(which: str, type: str, shape: tuple[int, int, int]) -> Layout:
     if which in "cd":
         return of_c(m // 8, n // 8)
     parts = KINDS[type].parts
-    deep = k // (32 if type == "b1" else 1)
+    deep = depth_of(type, k)
     if which == "a":
         return of_a(m // 8, m * deep // (32 * parts), parts)
     return of_b(n // 8, n * deep // (32 * parts), parts)
@@ -49,9 +49,10 @@ def _places(x: Lowering, inst: Inst, layout: Layout, *, store: bool) -> tuple[Ac
     given, mods, w = named_operands(inst), inst.op.mods, x.w
     which, type = _which(mods), mods["type"]
     bits, is_row = _BITS[type], mods["layout"] == "row"
-    per = max(32 // bits, 1)
+    element = 32 if type == "b1" else bits  # as the layout counts them: of single bits a word
+    per = max(32 // element, 1)
     together = is_row == (which != "b")
-    size = max(bits, 32) if together else bits
+    size = max(element, 32) if together else element
     access, at = access_at(x, inst, given["a"], window_of(mods.get("space")), size // 8, store=store)
     access = replace(access, count=1, size=size // 8)
     start = full_address(x, access, at)
@@ -60,20 +61,12 @@ def _places(x: Lowering, inst: Inst, layout: Layout, *, store: bool) -> tuple[Ac
     stride = x.read(given["stride"], "i32") if "stride" in given else integer("i32", columns if is_row else rows)
     stride = w.binary("mul", w.resize(stride, "i64"), integer("i64", bits))
     found = []
-    # Of single bits a place is that of a word.
-    words = 32 if type == "b1" else 1
-    step = 1 if type == "b1" else per
-    for places in layout[:: step if together else 1]:
+    for places in layout[:: per if together else 1]:
         major, minor = ([place[axis if is_row else 1 - axis] for place in places] for axis in (0, 1))
-        if type == "b1":
-            minor = [words * each for each in minor]
-        offset = w.add(w.binary("mul", stride, _lanes(major)), _lanes([bits * each for each in minor]))
+        lines = w.binary("mul", stride, lane_constants("i64", major))
+        offset = w.add(lines, lane_constants("i64", [element * each for each in minor]))
         found.append(w.add(start, w.binary("lshr", offset, integer("i64", 3))))
     return access, found, 1 if together else per
-
-
-def _lanes(values: list[int]) -> Value:
-    return Value("i64", "<" + ", ".join(f"i64 {value}" for value in values) + ">", False)
 
 
 @lowers("wmma", takes=lambda mods: "load" in mods)
@@ -121,7 +114,7 @@ def _mma(x: Lowering, inst: Inst) -> None:
     a, b, c = (_layout(which, atype, shape) for which in "abc")
     product = Product(
         atype, mods.get("btype", atype), mods["ctype"], mods["dtype"], a, b, c,
-        shape[2] // (32 if atype == "b1" else 1), mods,
+        depth_of(atype, shape[2]), mods,
     )  # fmt: skip
     kind = KINDS[atype]
     # Registers beyond those of the layout repeat others.
