@@ -7,8 +7,8 @@ from teenycli.ptx.model import Int
 
 #: Opcodes with a mask of those that take part, as the last operand (PTX ISA, "shfl.sync", "vote.sync", "match.sync",
 #: "redux.sync"), and opcodes that are of the whole warp ("Warp Level Matrix Multiply-Accumulate Instructions").
-_MASKED = frozenset({"shfl", "vote", "match", "redux"})
-_WHOLE = frozenset({"mma", "wmma", "ldmatrix", "stmatrix", "movmatrix", "wgmma"})
+MASKED = frozenset({"shfl", "vote", "match", "redux"})
+WHOLE = frozenset({"mma", "wmma", "ldmatrix", "stmatrix", "movmatrix", "wgmma"})
 _FULL = 0xFFFFFFFF
 
 
@@ -16,7 +16,7 @@ def warp_wide(code: Code) -> Op | None:
     """The first instruction that all 32 threads of a warp take part in, None where there is none."""
     full = {op.operands[0].register for op in code.ops if _sets_full(op) and isinstance(op.operands[0], Reg)}
     for op in code.ops:
-        if op.opcode in _WHOLE or (op.opcode in _MASKED and "sync" in op.mods and _is_full(op.operands[-1], full)):
+        if op.opcode in WHOLE or (op.opcode in MASKED and "sync" in op.mods and _is_full(op.operands[-1], full)):
             return op
     return None
 

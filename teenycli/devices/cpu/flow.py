@@ -26,15 +26,14 @@ from teenycli.devices.cpu.program import (
 )
 from teenycli.ptx.code import Mem, Reg, specials_in
 from teenycli.ptx.postdominators import postdominators
+from teenycli.ptx.warps import WHOLE
 
 #: Special registers that differ between the lanes of a warp.
 _VARYING_SPECIALS = frozenset(
     {"%tid", "%laneid", "%lanemask_eq", "%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge"}
 )
 #: Instructions whose results differ between lanes whatever their operands, and such as give all lanes the same.
-_VARYING = frozenset(
-    {"atom", "shfl", "match", "alloca", "elect", "call", "mbarrier", "ldmatrix", "movmatrix", "mma", "wmma", "wgmma"}
-)
+_VARYING = frozenset({"atom", "shfl", "match", "alloca", "elect", "call", "mbarrier"}) | WHOLE
 _UNIFORM = frozenset({"vote", "activemask", "redux"})
 
 

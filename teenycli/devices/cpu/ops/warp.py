@@ -10,24 +10,10 @@ from teenycli.devices.cpu.registry import lowers
 from teenycli.devices.cpu.value import Value, floating, integer, lane_constants
 from teenycli.ptx.code import Operand, Pair
 from teenycli.ptx.model import Int
+from teenycli.ptx.warps import MASKED, WHOLE
 
 #: A vector must hold a warp of 32 lanes where one of these occurs.
-WARP_WIDE = frozenset(
-    {
-        "shfl",
-        "vote",
-        "match",
-        "redux",
-        "activemask",
-        "elect",
-        "ldmatrix",
-        "stmatrix",
-        "movmatrix",
-        "mma",
-        "wmma",
-        "wgmma",
-    }
-)
+WARP_WIDE = MASKED | WHOLE | {"activemask", "elect"}
 _LANES = 32
 
 
