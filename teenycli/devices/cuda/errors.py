@@ -111,16 +111,15 @@ def _load_story(code: int, module: Module, entry: str, gpu: Gpu) -> _Story:
 
 
 def _target_story(module: Module, gpu: Gpu) -> _Story:
-    target = parse_target(module.target)
-    if takes_target(target, gpu.sm) and module.source.image is not None:
+    target, is_code = parse_target(module.target), module.source.image is not None
+    if not takes_target(target, gpu.sm):
+        message = f"this {'file' if is_code else 'PTX'} is for {target}, which runs on {target_rule(target)}; "
+        instead = "give the PTX, of which the driver makes code (nvcc -ptx)" if is_code else "run it with --device cpu"
+        return "target-architecture", f"{message}{gpu} is not that", f"compile it for sm_{gpu.sm}, or {instead}"
+    if is_code:
         message = f"the driver finds no code for {gpu} in this file, which is for {target}"
         return "target-architecture", message, "give the PTX: nvcc -ptx, or cuobjdump -ptx FILE"
-    if takes_target(target, gpu.sm):
-        return "target-architecture", f"the driver makes no code of this PTX, which is for {target}, for {gpu}", None
-    rule, is_code = target_rule(target), module.source.image is not None
-    message = f"this {'file' if is_code else 'PTX'} is for {target}, which runs on {rule}; {gpu} is not that"
-    else_ = "give the PTX, of which the driver makes code (nvcc -ptx)" if is_code else "run it with --device cpu"
-    return "target-architecture", message, f"compile it for sm_{gpu.sm}, or {else_}"
+    return "target-architecture", f"the driver makes no code of this PTX, which is for {target}, for {gpu}", None
 
 
 def _version_story(module: Module, gpu: Gpu) -> _Story:
