@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from teenycli.errors import TeenyError
+from teenycli.errors import Finding, TeenyError
 from tests.devices.cpu.kit import Array, Rig
 
 pytestmark = pytest.mark.unit
@@ -221,37 +221,31 @@ def test_a_guard_that_fails_reads_no_matrix() -> None:
     np.testing.assert_array_equal(out, 7)
 
 
-def test_a_matrix_beyond_shared_memory_is_stopped() -> None:
-    for at in ("A", "B"):
-        text = f"""
-            .version 8.0
-            .target sm_90a
-            .address_size 64
-            .visible .entry k() {{ .shared .align 1024 .b8 room[1024]; .reg .b32 %r<4>; .reg .b64 %a, %b; .reg .pred %p;
-            setp.ne.u32 %p, 0, 1; st.shared.b32 [room], 0;
-            mov.b64 %a, {descriptor(0, 16, 1024 if at == "A" else 0, 1)};
-            mov.b64 %b, {descriptor(0 if at == "A" else 1024, 16, 1024, 1)};
-            wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%r0, %r1, %r2, %r3}}, %a, %b, %p, 1, 1, 0, 0; ret; }}
-            """
-        with pytest.raises(TeenyError) as caught:
-            Rig(text).run([], block=(128,))
-        assert caught.value.finding.id == "out-of-bounds"
-
-
-def test_a_descriptor_with_a_base_offset_is_refused() -> None:
+def failing(a: int, b: int, room: int) -> Finding:
+    """What stops a product of matrices that these descriptors say lie in so many bytes of shared memory."""
     text = f"""
         .version 8.0
         .target sm_90a
         .address_size 64
-        .visible .entry k() {{ .shared .align 1024 .b8 room[8192]; .reg .b32 %r<4>; .reg .b64 %a, %b; .reg .pred %p;
-        setp.ne.u32 %p, 0, 1; st.shared.b32 [room], 0;
-        mov.b64 %a, {descriptor(0, 16, 1024, 1) | 3 << 49}; mov.b64 %b, {descriptor(0, 16, 1024, 1)};
+        .visible .entry k() {{ .shared .align 1024 .b8 room[{room}]; .reg .b32 %r<4>; .reg .b64 %a, %b; .reg .pred %p;
+        setp.ne.u32 %p, 0, 1; st.shared.b32 [room], 0; mov.b64 %a, {a}; mov.b64 %b, {b};
         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%r0, %r1, %r2, %r3}}, %a, %b, %p, 1, 1, 0, 0; ret; }}
         """
     with pytest.raises(TeenyError) as caught:
         Rig(text).run([], block=(128,))
-    assert caught.value.finding.id == "unsupported-instruction"
-    assert "base offset 3" in caught.value.finding.message
+    return caught.value.finding
+
+
+@pytest.mark.parametrize(("stride", "start"), [(1024, 0), (0, 1024)])
+def test_a_matrix_beyond_shared_memory_is_stopped(stride: int, start: int) -> None:
+    found = failing(descriptor(0, 16, stride, 1), descriptor(start, 16, 1024, 1), room=1024)
+    assert found.id == "out-of-bounds"
+
+
+def test_a_descriptor_with_a_base_offset_is_refused() -> None:
+    found = failing(descriptor(0, 16, 1024, 1) | 3 << 49, descriptor(0, 16, 1024, 1), room=8192)
+    assert found.id == "unsupported-instruction"
+    assert "base offset 3" in found.message
 
 
 # --- as Triton writes them -------------------------------------------------------------------------------------------
