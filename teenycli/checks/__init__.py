@@ -57,7 +57,7 @@ _BUFFERS: tuple[PlanRule, ...] = (buffer_direction,)
 _MEANING: tuple[PlanRule, ...] = (unused_buffers, outputs_read)
 _VALUES: tuple[Rule, ...] = (
     unread_axes, element_types, stride_values, extents_known, values_fit, index_reach, unused_parameters,
-)  # fmt: skip  # fmt: skip
+)  # fmt: skip
 _GEOMETRY: tuple[Rule, ...] = (
     parameter_bytes, block_directives, block_limits, grid_limits, backward_grid, compiled_consts, cluster_shape,
     shared_memory, compiled_shared, register_file, resident_blocks, cooperative_grid, cooperative_missing, whole_warps,

@@ -146,10 +146,10 @@ def _gap_problem(argument: Argument, usage: Usage) -> str | None:
 
     Padding that is moved byte by byte, as compilers copy a struct that is indexed, is no member.
     """
+    single = {part.offset for part in usage.parts if part.size == 1}
     ends = [item.offset for item in argument.fields[1:]] + [argument.size]
     for item, end in zip(argument.fields, ends, strict=True):
         begin = item.offset + (DTYPES[item.kind].size if item.kind in DTYPES else end - item.offset)
-        single = {part.offset for part in usage.parts if part.size == 1}
         if end - begin > 1 and single.issuperset(range(begin, end)):
             continue
         for part in usage.parts:
